@@ -38,7 +38,7 @@ PROGRAMS  := $(sort $(patsubst filters/%.c,%,$(wildcard filters/*.c)))
 UNITS     := $(sort $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c)))
 MAN       := $(sort $(wildcard man/*.[157]))
 
-.PHONY: all help check check-unit check-bats check-sanitize setup clean install dist lint version
+.PHONY: all help check check-unit check-bats check-sanitize setup clean install dist lint FORCE
 all: $(PROGRAMS:%=$(BIN)/%) ## build every program into bin/ (the default)
 	@$(CUDA_SAY)
 
@@ -62,13 +62,13 @@ $(LIB): $(LIB_OBJ)
 	$(AR) rcs $@ $^
 
 # The commit and the dirty flag go into one object, made again only when they change.
-$(BUILD)/gen/commit.h: version
-version:
-	@mkdir -p $(BUILD)/gen
-	@c=$$(git rev-parse HEAD 2>/dev/null || echo unknown); \
-	d=$$(if git diff --quiet HEAD -- 2>/dev/null; then echo 0; else echo 1; fi); \
-	printf '#define ANYJEV_COMMIT "%s"\n#define ANYJEV_DIRTY %s\n' "$$c" "$$d" > $(BUILD)/gen/commit.h.new; \
-	if cmp -s $(BUILD)/gen/commit.h.new $(BUILD)/gen/commit.h; then rm $(BUILD)/gen/commit.h.new; else mv $(BUILD)/gen/commit.h.new $(BUILD)/gen/commit.h; fi
+COMMIT := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+DIRTY  := $(shell git diff --quiet HEAD -- 2>/dev/null && echo 0 || echo 1)
+$(BUILD)/gen/commit.h: FORCE
+	@mkdir -p $(@D)
+	@printf '#define ANYJEV_COMMIT "%s"\n#define ANYJEV_DIRTY %s\n' '$(COMMIT)' '$(DIRTY)' > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+FORCE:
 $(BUILD)/lib/base/version.o: $(BUILD)/gen/commit.h
 
 $(BIN)/%: $(BUILD)/filters/%.o $(LIB)
