@@ -1,0 +1,21 @@
+libexec := $(DESTDIR)$(PREFIX)/libexec/anyjev-pipe
+share   := $(DESTDIR)$(PREFIX)/share/anyjev-pipe
+
+install: all ## install into PREFIX (default /usr/local)
+	install -d $(libexec) $(share)/examples $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(PROGRAMS:%=$(BIN)/%) $(libexec)
+	install -m 755 bin/anyjev-pipe $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(filter-out pipelines/examples,$(wildcard pipelines/*.*)) $(share)
+	install -m 644 $(wildcard pipelines/examples/*) $(share)/examples
+	for s in 1 5 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s; for m in man/*.$$s; do [ ! -e "$$m" ] || install -m 644 "$$m" $(DESTDIR)$(PREFIX)/share/man/man$$s; done; done
+
+dist: ## a tarball of the tracked files
+	git archive --prefix=anyjev-pipe-$(VERSION)/ -o anyjev-pipe-$(VERSION).tar.gz HEAD
+
+clean: ## remove what was built (models/ and out/ stay)
+	rm -rf build $(PROGRAMS:%=bin/%)
+
+lint: ## compile with clang, warnings as errors; shellcheck; man pages
+	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build/clang BIN=build/clang/bin all
+	shellcheck -x bin/anyjev-pipe .ci/run tests/run
+	mandoc -T lint -W warning $(MAN)
