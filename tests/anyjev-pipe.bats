@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# The front command, in the source tree and installed.
+load helper
+
+@test "--help lists every program with its line and every recipe" {
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" --help
+    assert_success
+    for f in "$ROOT"/filters/*.c; do
+        assert_line --regexp "^  $(basename "$f" .c) +[a-z]"
+    done
+    assert_line --regexp '^  annotate +dataset cards'
+}
+
+@test "a program runs by its name and keeps its exit status" {
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" card-parse --no-such
+    assert_failure 2
+    [[ "$stderr" == "card-parse: unknown option"* ]]
+}
+
+@test "no name, an unknown name and a path are usage errors" {
+    for n in "" nothing ../bin/card-parse --nope; do
+        run --separate-stderr "$ROOT/bin/anyjev-pipe" $n
+        assert_failure 2
+        assert_output ""
+    done
+}
+
+@test "--version names the version and the commit" {
+    run "$ROOT/bin/anyjev-pipe" --version
+    assert_success
+    assert_output --regexp '^anyjev-pipe [0-9.]+, commit [0-9a-f]+'
+}
+
+@test "installed under a prefix it works from there, man pages included" {
+    make -s -C "$ROOT" install BIN="$BIN" BUILD="${BUILD:-build}" PREFIX="$TMP/prefix" >"$TMP/log" 2>&1 || fail "$(cat "$TMP/log")"
+    card=$(ls "$ROOT"/pipelines/examples/*.md | head -n 1)
+    cd "$TMP"
+    run --separate-stderr "$TMP/prefix/bin/anyjev-pipe" card-parse "$card"
+    assert_success
+    assert_output --partial '"type":"card"'
+    "$TMP/prefix/bin/anyjev-pipe" card-parse -o cards.jsonl "$card"
+    run --separate-stderr "$TMP/prefix/bin/anyjev-pipe" prompt-build --template chatml --question column.annotate cards.jsonl
+    assert_success
+    [ -e "$TMP/prefix/share/man/man1/card-parse.1" ]
+    [ -e "$TMP/prefix/share/man/man7/anyjev-pipe.7" ]
+    [ "$(ls "$TMP/prefix/bin")" = anyjev-pipe ]
+}
+
+@test "a recipe without cards or model says what to give, status from make" {
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" annotate OUT="$TMP/o"
+    assert_failure
+    [[ "$stderr" == *"name the dataset cards"* ]]
+}
