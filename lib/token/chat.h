@@ -1,0 +1,38 @@
+/* chat.h: chat templates. A known family renders [system, user] with a generation prompt and thinking off,
+ * byte for byte as the model's own template does. The family is recognised from the template's text; an
+ * unknown one is refused, never guessed. */
+#ifndef ANYJEV_TOKEN_CHAT_H
+#define ANYJEV_TOKEN_CHAT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "token/tokenizer.h"
+
+typedef enum chat {
+    CHAT_NONE, CHAT_CHATML, CHAT_QWEN3, CHAT_SMOLLM2, CHAT_LLAMA3, CHAT_MISTRAL, CHAT_GEMMA, CHAT_COUNT
+} chat;
+
+/* Names as in options and records, separated by "|". */
+#define CHAT_NAMES "none|chatml|qwen3|smollm2|llama3|mistral|gemma"
+
+const char *chat_name(chat c);
+status chat_named(const char *name, chat *c, err *e); /* ST_USAGE when there is no such family */
+
+/* The family of a model: a folder (chat_template.jinja, tokenizer_config.json) or a GGUF file. A model
+ * without a template is CHAT_NONE. ST_REFUSED for a template of no known family. */
+status chat_of_model(const char *path, chat *c, err *e);
+/* The same from a template's text; what names it in the message. */
+status chat_of_template(strv text, const char *what, chat *c, err *e);
+
+/* Starts as {0}; chat_text_free ends it. */
+typedef struct chat_text {
+    buf text;         /* the whole prompt */
+    size_t split;     /* where in text the tail of the user's text begins */
+    tok_span plain[2]; /* where the system's and the user's text stand, for tokenizer_encode */
+} chat_text;
+
+/* split: byte offset in user; a template that trims white space moves it along. An empty system text is left out. */
+status chat_render(chat c, strv system, strv user, size_t split, chat_text *out, err *e);
+void chat_text_free(chat_text *t);
+
+#endif
