@@ -1,0 +1,30 @@
+/* model_internal.h: the loaded model, as load.c makes it and forward.c runs it. */
+#ifndef ANYJEV_MODEL_MODEL_INTERNAL_H
+#define ANYJEV_MODEL_MODEL_INTERNAL_H
+
+#include "model/model.h"
+#include "weights/weights.h"
+
+typedef struct model_block {
+    float *attn_norm, *ffn_norm;      /* [hidden_dim] */
+    kmat *q, *k, *v;                  /* [heads * head_dim][hidden_dim], [kv_heads * head_dim][hidden_dim] */
+    float *q_bias, *k_bias, *v_bias;  /* or NULL */
+    float *q_norm, *k_norm;           /* [head_dim] or NULL */
+    kmat *o;                          /* [hidden_dim][heads * head_dim] */
+    kmat *gate, *up, *down;           /* [ffn_dim][hidden_dim], the same, [hidden_dim][ffn_dim] */
+} model_block;
+
+struct model {
+    model_config c;
+    char *path;
+    weights *w;
+    char config_sha256[SHA256_HEX_SIZE];
+    kmat *embed;  /* [vocab][hidden_dim] */
+    kmat *output; /* the same matrix when tied */
+    float *norm;  /* [hidden_dim] */
+    model_block *blocks;
+    float *inv_freq;  /* [head_dim / 2] */
+    float rope_scale; /* of cosines and sines (yarn) */
+};
+
+#endif

@@ -1,0 +1,63 @@
+#include "model/tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+typedef struct order {
+    const model_prompt *p;
+    size_t index;
+} order;
+
+static int by_ids(const void *a, const void *b) {
+    const order *x = a, *y = b;
+    size_t n = x->p->n_ids < y->p->n_ids ? x->p->n_ids : y->p->n_ids;
+    for (size_t i = 0; i < n; i++)
+        if (x->p->ids[i] != y->p->ids[i]) return x->p->ids[i] < y->p->ids[i] ? -1 : 1;
+    if (x->p->n_ids != y->p->n_ids) return x->p->n_ids < y->p->n_ids ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static size_t common(const model_prompt *a, const model_prompt *b) {
+    size_t i = 0;
+    while (i < a->n_ids && i < b->n_ids && a->ids[i] == b->ids[i]) i++;
+    return i;
+}
+
+/* In sorted order the prompt before shares the longest prefix of all that came before; the nodes on its path
+ * are where the next one branches off. */
+static status add(tree *t, size_t *tip, model_prompt *p, const model_prompt *last, size_t index, err *e) {
+    size_t shared = last ? common(last, p) : 0;
+    /* Climb from the last prompt's node to the one that holds the last shared token. */
+    while (*tip != TREE_NONE && t->nodes[*tip].pos >= shared) *tip = t->nodes[*tip].parent;
+    p->n_reused = shared;
+    if (shared < p->n_ids) {
+        if (!mem_grow((void **)&t->nodes, &t->cap_nodes, t->n_nodes + 1, sizeof *t->nodes)) return err_memory(e, t->n_nodes * sizeof *t->nodes);
+        t->nodes[t->n_nodes] = (tree_node){.parent = *tip, .pos = shared, .n = p->n_ids - shared, .ids = p->ids + shared, .at = t->n_tokens};
+        t->n_tokens += p->n_ids - shared;
+        *tip = t->n_nodes++;
+    }
+    t->leaves[index] = (tree_leaf){*tip, p->n_ids - 1 - t->nodes[*tip].pos};
+    return ST_OK;
+}
+
+status tree_build(tree *t, model_prompt *prompts, const size_t *need, size_t n, err *e) {
+    order *sorted = mem_alloc(n, sizeof *sorted);
+    t->leaves = mem_zero(n, sizeof *t->leaves);
+    status s = sorted && t->leaves ? ST_OK : err_memory(e, n * sizeof *sorted);
+    for (size_t i = 0; !s && i < n; i++) sorted[i] = (order){&prompts[i], i};
+    if (!s) qsort(sorted, n, sizeof *sorted, by_ids);
+    size_t tip = TREE_NONE;
+    for (size_t i = 0; !s && i < n; i++) s = add(t, &tip, &prompts[sorted[i].index], i ? sorted[i - 1].p : NULL, sorted[i].index, e);
+    for (size_t i = 0; !s && i < n; i++)
+        for (size_t k = t->leaves[i].node; k != TREE_NONE && t->nodes[k].depth < need[i]; k = t->nodes[k].parent) t->nodes[k].depth = need[i];
+    free(sorted);
+    return s;
+}
+
+void tree_free(tree *t) {
+    free(t->nodes);
+    free(t->leaves);
+    *t = (tree){0};
+}
