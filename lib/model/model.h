@@ -22,6 +22,7 @@ status model_fingerprint(const model *m, const char *tokenizer_sha256, char hex[
 
 /* One prompt of a batch. */
 typedef struct model_prompt {
+    size_t index;        /* the caller's own number */
     const uint32_t *ids; /* borrowed */
     size_t n_ids;        /* at least 1, at most the context */
     bool want_logits;    /* logprobs at labels */
@@ -35,6 +36,14 @@ typedef struct model_prompt {
     size_t blocks_run; /* how deep this prompt's pass went */
     size_t n_reused;   /* tokens that another prompt of the batch had computed */
 } model_prompt;
+
+/* Sorts prompts so that those with a common prefix stand together. */
+void model_sort(model_prompt *prompts, size_t n);
+/* How many of the sorted prompts, from the first on, make at most max_tokens distinct tokens (at least one prompt). */
+size_t model_batch(const model_prompt *prompts, size_t n, size_t max_tokens);
+
+/* Distinct tokens of sorted prompts. */
+size_t model_tokens(const model_prompt *prompts, size_t n);
 
 typedef struct model_stats {
     size_t tokens;   /* of all prompts */

@@ -10,19 +10,46 @@ typedef struct order {
     size_t index;
 } order;
 
-static int by_ids(const void *a, const void *b) {
-    const order *x = a, *y = b;
-    size_t n = x->p->n_ids < y->p->n_ids ? x->p->n_ids : y->p->n_ids;
+static int compare(const model_prompt *x, const model_prompt *y) {
+    size_t n = x->n_ids < y->n_ids ? x->n_ids : y->n_ids;
     for (size_t i = 0; i < n; i++)
-        if (x->p->ids[i] != y->p->ids[i]) return x->p->ids[i] < y->p->ids[i] ? -1 : 1;
-    if (x->p->n_ids != y->p->n_ids) return x->p->n_ids < y->p->n_ids ? -1 : 1;
+        if (x->ids[i] != y->ids[i]) return x->ids[i] < y->ids[i] ? -1 : 1;
+    if (x->n_ids != y->n_ids) return x->n_ids < y->n_ids ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
+}
+
+static int by_ids(const void *a, const void *b) {
+    return compare(((const order *)a)->p, ((const order *)b)->p);
+}
+
+static int prompts_by_ids(const void *a, const void *b) {
+    return compare(a, b);
+}
+
+void model_sort(model_prompt *prompts, size_t n) {
+    qsort(prompts, n, sizeof *prompts, prompts_by_ids);
 }
 
 static size_t common(const model_prompt *a, const model_prompt *b) {
     size_t i = 0;
     while (i < a->n_ids && i < b->n_ids && a->ids[i] == b->ids[i]) i++;
     return i;
+}
+
+size_t model_tokens(const model_prompt *prompts, size_t n) {
+    size_t tokens = 0;
+    for (size_t k = 0; k < n; k++) tokens += prompts[k].n_ids - (k ? common(&prompts[k - 1], &prompts[k]) : 0);
+    return tokens;
+}
+
+size_t model_batch(const model_prompt *prompts, size_t n, size_t max_tokens) {
+    size_t k = 0, tokens = 0;
+    for (; k < n; k++) {
+        size_t more = prompts[k].n_ids - (k ? common(&prompts[k - 1], &prompts[k]) : 0);
+        if (k && tokens + more > max_tokens) break;
+        tokens += more;
+    }
+    return k;
 }
 
 /* In sorted order the prompt before shares the longest prefix of all that came before; the nodes on its path

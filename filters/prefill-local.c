@@ -1,0 +1,332 @@
+/* prefill-local: prompts in, the same with label log-probabilities and hidden states out, from weights on this
+ * host. All prompts are read first and laid into one prefix tree; the records come out in input order. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "json/record.h"
+#include "kernel/kernel.h"
+#include "model/model.h"
+#include "token/prompt.h"
+#include "weights/locate.h"
+
+enum { LABELS_MAX = 26 };
+
+typedef struct settings {
+    record_opts rec;
+    const char *model, *template, *isa;
+    size_t threads, batch_tokens;
+    bool keep_prompt;
+} settings;
+
+typedef struct prompt {
+    record_where at;
+    char *line; /* owned, with its length */
+    size_t len;
+    tok_ids ids;
+    uint32_t labels[LABELS_MAX];
+    size_t n_labels, n_blocks;
+    size_t *blocks;
+    bool logprobs;
+    double *found; /* [n_labels] */
+    float *hidden; /* [n_blocks][hidden_dim] */
+    size_t blocks_run, n_reused;
+} prompt;
+
+typedef struct job {
+    const settings *o;
+    records *r;
+    model *m;
+    tokenizer *t;
+    kernel *kn;
+    chat chat;
+    buf identity; /* the JSON of the field model */
+    prompt *prompts;
+    size_t n, cap;
+    progress bar;
+    err *e;
+} job;
+
+static status read_labels(job *j, const json *rec, prompt *p) {
+    jref labels = json_get(rec, JREF_ROOT, "labels");
+    size_t n = json_count(rec, labels);
+    if (json_kind_of(rec, labels) != JSON_ARRAY || n < 1 || n > LABELS_MAX)
+        return err_set(j->e, ST_INPUT, "field 'labels': expected an array of 1 to %d strings", LABELS_MAX);
+    buf scratch = {0};
+    status s = ST_OK;
+    for (jref l = json_first(rec, labels); !s && l != JREF_NONE; l = json_next(rec, labels, l)) {
+        strv v;
+        uint32_t id = TOKEN_NONE;
+        if ((s = json_text(rec, l, &scratch, &v, j->e))) {
+            err_prefix(j->e, "field 'labels'");
+            break;
+        }
+        s = tokenizer_single(j->t, v, &id, j->e);
+        if (!s && id == TOKEN_NONE) s = err_set(j->e, ST_REFUSED, "label '%.*s' is not a single token of this model's tokenizer", (int)(v.n > 60 ? 60 : v.n), v.p);
+        for (size_t i = 0; !s && i < p->n_labels; i++)
+            if (p->labels[i] == id) s = err_set(j->e, ST_INPUT, "field 'labels': '%.*s' comes twice", (int)(v.n > 60 ? 60 : v.n), v.p);
+        if (!s) p->labels[p->n_labels++] = id;
+    }
+    buf_free(&scratch);
+    return s;
+}
+
+static status read_need(job *j, const json *rec, prompt *p) {
+    const model_config *c = model_shape(j->m);
+    jref need = json_get(rec, JREF_ROOT, "need"), hidden = json_get(rec, need, "hidden");
+    p->logprobs = need == JREF_NONE || json_true(rec, json_get(rec, need, "logprobs"));
+    size_t n = json_count(rec, hidden), room;
+    if (need != JREF_NONE && json_kind_of(rec, need) != JSON_OBJECT) return err_set(j->e, ST_INPUT, "field 'need': expected an object");
+    if (hidden != JREF_NONE && json_kind_of(rec, hidden) != JSON_ARRAY) return err_set(j->e, ST_INPUT, "field 'need': 'hidden' is no array of blocks");
+    if (!p->logprobs && !n) return err_set(j->e, ST_INPUT, "field 'need': expected \"logprobs\": true or blocks under \"hidden\"");
+    p->blocks = mem_zero(n, sizeof *p->blocks);
+    if (!p->blocks || !size_mul(n, c->hidden_dim, &room) || !(p->hidden = mem_zero(room, sizeof *p->hidden))) return err_memory(j->e, n * sizeof *p->blocks);
+    for (jref b = json_first(rec, hidden); b != JREF_NONE; b = json_next(rec, hidden, b)) {
+        status s = json_size(rec, b, "need", &p->blocks[p->n_blocks], j->e);
+        if (s) return s;
+        if (p->blocks[p->n_blocks] > c->n_blocks)
+            return err_set(j->e, ST_INPUT, "field 'need': the hidden state of block %zu is asked for, the model has %zu blocks", p->blocks[p->n_blocks], c->n_blocks);
+        p->n_blocks++;
+    }
+    return ST_OK;
+}
+
+static void prompt_free(prompt *p) {
+    free(p->line);
+    tok_ids_free(&p->ids);
+    free(p->blocks);
+    free(p->found);
+    free(p->hidden);
+}
+
+static status read_prompt(job *j, const json *rec, prompt *p) {
+    const model_config *c = model_shape(j->m);
+    if (!json_is(rec, json_get(rec, JREF_ROOT, "type"), "prompt")) return err_set(j->e, ST_INPUT, "expected a record of type 'prompt'");
+    p->at = records_where(j->r);
+    p->len = rec->len;
+    p->line = mem_text(rec->text, rec->len);
+    p->found = mem_zero(LABELS_MAX, sizeof *p->found);
+    if (!p->line || !p->found) return err_memory(j->e, rec->len);
+    status s = prompt_encode(j->t, j->chat, rec, &p->ids, j->e);
+    if (!s) s = read_labels(j, rec, p);
+    if (!s) s = read_need(j, rec, p);
+    if (!s && p->ids.n == 0) s = err_set(j->e, ST_INPUT, "the prompt is empty");
+    if (!s && p->ids.n > c->context) s = err_set(j->e, ST_INPUT, "the prompt has %zu tokens, the model's context holds %zu", p->ids.n, c->context);
+    return s;
+}
+
+/* Puts the record's id before the message. */
+static void name_record(const json *rec, err *e) {
+    jref id = json_get(rec, JREF_ROOT, "id");
+    if (id == JREF_NONE) return;
+    strv raw = json_raw(rec, id);
+    err_prefix(e, "prompt %.*s", (int)(raw.n > 80 ? 80 : raw.n), raw.p);
+}
+
+static status read_all(job *j) {
+    json *rec;
+    status s;
+    while (!(s = records_next(j->r, &rec, j->e)) && rec) {
+        prompt p = {0};
+        s = read_prompt(j, rec, &p);
+        if (!s && !mem_grow((void **)&j->prompts, &j->cap, j->n + 1, sizeof *j->prompts)) s = err_memory(j->e, (j->n + 1) * sizeof *j->prompts);
+        if (!s) {
+            j->prompts[j->n++] = p;
+            continue;
+        }
+        prompt_free(&p);
+        name_record(rec, j->e);
+        if ((s = records_bad(j->r, j->e))) return s;
+    }
+    return s;
+}
+
+static void on_progress(void *ctx, size_t more) {
+    progress_step(ctx, more);
+}
+
+static status run_all(job *j) {
+    model_prompt *all = mem_zero(j->n, sizeof *all);
+    if (!all) return err_memory(j->e, j->n * sizeof *all);
+    for (size_t i = 0; i < j->n; i++) {
+        prompt *p = &j->prompts[i];
+        all[i] = (model_prompt){.index = i, .ids = p->ids.id, .n_ids = p->ids.n, .want_logits = p->logprobs, .labels = p->labels, .n_labels = p->n_labels,
+                                .blocks = p->blocks, .n_blocks = p->n_blocks, .logprobs = p->found, .hidden = p->hidden};
+    }
+    model_sort(all, j->n);
+    size_t blocks = model_shape(j->m)->n_blocks, total = 0;
+    for (size_t at = 0, k; at < j->n; at += k) {
+        k = model_batch(all + at, j->n - at, j->o->batch_tokens);
+        total += model_tokens(all + at, k) * blocks;
+    }
+    progress_start(&j->bar, "prefill-local", "tokens x blocks", total, j->o->rec.progress);
+    status s = ST_OK;
+    for (size_t at = 0, k; !s && at < j->n; at += k) {
+        model_stats stats;
+        size_t bad;
+        k = model_batch(all + at, j->n - at, j->o->batch_tokens);
+        s = model_run(j->m, j->kn, all + at, k, &stats, on_progress, &j->bar, &bad, j->e);
+        if (s == ST_INPUT) {
+            const prompt *p = &j->prompts[all[at + bad].index];
+            err_prefix(j->e, "%s:%zu", p->at.file, p->at.line);
+        }
+        for (size_t i = at; !s && i < at + k; i++) {
+            j->prompts[all[i].index].blocks_run = all[i].blocks_run;
+            j->prompts[all[i].index].n_reused = all[i].n_reused;
+        }
+    }
+    progress_end(&j->bar);
+    free(all);
+    return s;
+}
+
+/* --- writing --- */
+
+/* The new fields, each as JSON text in a buffer of its own. */
+enum { F_LOGPROBS, F_MASS, F_MISSING, F_IDS, F_TOKENS, F_REUSED, F_BLOCKS, F_HIDDEN, F_MODEL, F_COUNT };
+static const char *const field_names[F_COUNT] = {"logprobs", "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "model"};
+
+static void put_hidden(const job *j, const prompt *p, buf *out) {
+    size_t hd = model_shape(j->m)->hidden_dim;
+    buf_byte(out, '{');
+    for (size_t b = 0; b < p->n_blocks; b++) {
+        buf_printf(out, "%s\"%zu\":\"", b ? "," : "", p->blocks[b]);
+        /* Little endian in the record; so is every machine that this is built for (lib/kernel asserts it). */
+        base64_put(out, p->hidden + b * hd, hd * sizeof *p->hidden);
+        buf_byte(out, '"');
+    }
+    buf_byte(out, '}');
+}
+
+static status write_prompt(job *j, const prompt *p, json *doc, buf text[F_COUNT], buf *line) {
+    status s = json_parse(doc, p->line, p->len, j->e);
+    if (s) return s;
+    jw w[F_COUNT];
+    for (int f = 0; f < F_COUNT; f++) {
+        buf_clear(&text[f]);
+        w[f] = jw_of(&text[f]);
+    }
+    double mass = 0;
+    jw_open(&w[F_LOGPROBS], '[');
+    jw_open(&w[F_IDS], '[');
+    for (size_t i = 0; i < p->n_labels; i++) {
+        jw_real(&w[F_LOGPROBS], p->found[i]);
+        jw_size(&w[F_IDS], p->labels[i]);
+        mass += kernel_exp(p->found[i]);
+    }
+    jw_close(&w[F_LOGPROBS], ']');
+    jw_close(&w[F_IDS], ']');
+    jw_real(&w[F_MASS], mass);
+    buf_text(&text[F_MISSING], "[]");
+    jw_size(&w[F_TOKENS], p->ids.n);
+    jw_size(&w[F_REUSED], p->n_reused);
+    jw_size(&w[F_BLOCKS], p->blocks_run);
+    put_hidden(j, p, &text[F_HIDDEN]);
+    buf_view(&text[F_MODEL], buf_strv(&j->identity));
+    json_field fields[F_COUNT + 2];
+    size_t n = 0;
+    for (int f = 0; f < F_COUNT; f++) {
+        bool of_logprobs = f <= F_MISSING;
+        if ((of_logprobs && !p->logprobs) || (f == F_HIDDEN && !p->n_blocks)) continue;
+        if ((s = buf_ok(&text[f], j->e))) return s;
+        fields[n++] = (json_field){field_names[f], buf_strv(&text[f])};
+    }
+    if (!j->o->keep_prompt) {
+        fields[n++] = (json_field){"prefix", {NULL, 0}};
+        fields[n++] = (json_field){"suffix", {NULL, 0}};
+    }
+    buf_clear(line);
+    json_edit(line, doc, JREF_ROOT, fields, n);
+    return records_put(j->r, line, j->e);
+}
+
+static status write_all(job *j) {
+    json doc = {0};
+    buf text[F_COUNT] = {{0}}, line = {0};
+    status s = ST_OK;
+    for (size_t i = 0; !s && i < j->n; i++) s = write_prompt(j, &j->prompts[i], &doc, text, &line);
+    for (int f = 0; f < F_COUNT; f++) buf_free(&text[f]);
+    buf_free(&line);
+    json_free(&doc);
+    return s;
+}
+
+static status make_identity(job *j, const char *path) {
+    char hex[SHA256_HEX_SIZE];
+    status s = model_fingerprint(j->m, tokenizer_sha256(j->t), hex, j->e);
+    if (s) return s;
+    const char *slash = strrchr(path, '/');
+    jw w = jw_of(&j->identity);
+    jw_open(&w, '{');
+    jw_key(&w, "name");
+    jw_text(&w, slash && slash[1] ? slash + 1 : path);
+    jw_key(&w, "backend");
+    jw_text(&w, "local");
+    jw_key(&w, "compute");
+    jw_text(&w, "f32");
+    jw_key(&w, "fingerprint");
+    jw_text(&w, hex);
+    jw_key(&w, "tokenizer_sha256");
+    jw_text(&w, tokenizer_sha256(j->t));
+    jw_close(&w, '}');
+    return buf_ok(&j->identity, j->e);
+}
+
+static status open_model(job *j, const char *path) {
+    kernel_isa isa = KERNEL_AUTO;
+    kernel_isa_parse(j->o->isa, &isa); /* the option table let only known names through */
+    status s = kernel_open(&j->kn, isa, (unsigned)j->o->threads, j->e);
+    if (!s) s = tokenizer_open(&j->t, path, j->e);
+    if (!s) s = model_open(&j->m, path, j->e);
+    if (!s) s = j->o->template ? chat_named(j->o->template, &j->chat, j->e) : chat_of_model(path, &j->chat, j->e);
+    return s ? s : make_identity(j, path);
+}
+
+int main(int argc, char **argv) {
+    settings o;
+    const opt_def opts[] = {
+        {.name = "model", .letter = 'm', .kind = OPT_TEXT, .arg = "MODEL", .to = &o.model,
+         .help = "the model: a Hugging Face folder, a GGUF file, or a name in the local Hugging Face cache"},
+        {.name = "threads", .letter = 't', .kind = OPT_SIZE, .arg = "N", .to = &o.threads, .initial = "0", .max = 1024,
+         .help = "threads; 0 means all cores that this process may use; the answers do not depend on it"},
+        {.name = "isa", .kind = OPT_CHOICE, .arg = "ISA", .to = &o.isa, .initial = "auto", .choices = "auto|ref|avx2|avx512|neon",
+         .help = "instruction set; the answers do not depend on it"},
+        {.name = "template", .kind = OPT_CHOICE, .arg = "NAME", .to = &o.template, .choices = CHAT_NAMES,
+         .help = "take this chat template instead of the model's own"},
+        {.name = "batch-tokens", .kind = OPT_SIZE, .arg = "N", .to = &o.batch_tokens, .initial = "32768", .min = 1,
+         .help = "at most so many distinct tokens in memory at once"},
+        {.name = "keep-prompt", .kind = OPT_FLAG, .to = &o.keep_prompt, .help = "keep the fields prefix and suffix"},
+        RECORD_OPTIONS(o.rec),
+    };
+    const opt_program program = {
+        .name = "prefill-local", .operands = "--model MODEL [FILE ...]",
+        .summary = "prompts to label log-probabilities and hidden states, from weights on this host",
+        .opts = opts, .n_opts = sizeof opts / sizeof *opts,
+        .notes = "example:\n  prompt-build --model m.gguf items.jsonl | prefill-local --model m.gguf | head-apply --level L0\n"};
+    opt_rest rest;
+    bool go;
+    int code;
+    opt_begin(&program, argc, argv, &rest, &go, &code);
+    if (!go) return code;
+    err e = {0};
+    job j = {.o = &o, .e = &e};
+    char *path = NULL;
+    status s = o.model ? ST_OK : err_set(&e, ST_USAGE, "option --model is missing");
+    if (!s) s = model_locate(o.model, &path, &e);
+    if (!s) s = open_model(&j, path);
+    if (!s) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
+    if (!s) s = read_all(&j);
+    if (!s) s = run_all(&j);
+    if (!s) s = write_all(&j);
+    s = records_close(j.r, s, &e);
+    for (size_t i = 0; i < j.n; i++) prompt_free(&j.prompts[i]);
+    free(j.prompts);
+    buf_free(&j.identity);
+    model_close(j.m);
+    tokenizer_close(j.t);
+    kernel_close(j.kn);
+    free(path);
+    return opt_finish(&program, s, &e);
+}
