@@ -21,14 +21,14 @@ bool kernel_isa_supported(kernel_isa isa) {
     switch (isa) {
     case KERNEL_AUTO:
     case KERNEL_REF: return true;
-#if 0 && defined(__x86_64__)
+#if defined(__x86_64__)
     case KERNEL_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi");
     case KERNEL_AVX512:
         return kernel_isa_supported(KERNEL_AVX2) && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-#elif 0 && defined(__aarch64__)
+#elif defined(__aarch64__)
     case KERNEL_NEON: return true;
 #endif
     default: return false;
@@ -36,10 +36,10 @@ bool kernel_isa_supported(kernel_isa isa) {
 }
 
 const char *kernel_isa_list(void) {
-#if 0 && defined(__x86_64__)
+#if defined(__x86_64__)
     if (kernel_isa_supported(KERNEL_AVX512)) return "ref avx2 avx512";
     return kernel_isa_supported(KERNEL_AVX2) ? "ref avx2" : "ref";
-#elif 0 && defined(__aarch64__)
+#elif defined(__aarch64__)
     return "ref neon";
 #else
     return "ref";
@@ -48,10 +48,10 @@ const char *kernel_isa_list(void) {
 
 static const kernel_ops *isa_ops(kernel_isa isa) {
     switch (isa) {
-#if 0 && defined(__x86_64__)
+#if defined(__x86_64__)
     case KERNEL_AVX2: return &kernel_ops_avx2;
     case KERNEL_AVX512: return &kernel_ops_avx512;
-#elif 0 && defined(__aarch64__)
+#elif defined(__aarch64__)
     case KERNEL_NEON: return &kernel_ops_neon;
 #endif
     default: return &kernel_ops_ref;

@@ -43,7 +43,7 @@ static float bits_float(uint32_t u) {
 /* Exact, subnormals, infinities and NaN included. */
 static float half_float(const unsigned char *p) {
     uint32_t h = p[0] | (uint32_t)p[1] << 8, sign = (h & 0x8000) << 16, exp = h >> 10 & 31, frac = h & 0x3ff;
-    if (exp == 31) return bits_float(sign | 0x7f800000 | frac << 13);
+    if (exp == 31) return bits_float(sign | 0x7f800000 | (frac ? 0x400000 : 0) | frac << 13); /* NaN is made quiet */
     if (exp > 0) return bits_float(sign | (exp + 112) << 23 | frac << 13);
     float f = (float)frac * 0x1p-24f;
     return sign ? -f : f;

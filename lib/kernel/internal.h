@@ -32,6 +32,7 @@ typedef struct kernel_ops {
     /* c[m][PANEL] from quantised rows x[m][blocks][QBLOCK], x_scale[m][blocks] and one packed panel. */
     void (*mul_int8)(const int8_t *x, const float *x_scale, size_t m, size_t blocks, const int8_block *w, float *c,
                      size_t c_stride);
+    /* Quantises a row into blocks as matmul_int8.c says; the bytes are what this table's mul_int8 wants. */
     void (*quant_row)(const float *x, size_t n, int8_t *q, float *scale);
     void (*rmsnorm)(float *y, const float *x, size_t n, const float *w, float eps);
     void (*swiglu)(float *gate, const float *up, size_t n);
@@ -48,6 +49,15 @@ extern const kernel_ops kernel_ops_avx2, kernel_ops_avx512;
 #elif defined(__aarch64__)
 extern const kernel_ops kernel_ops_neon;
 #endif
+
+/* The int8 functions of a table stand in files of their own: int8_avx2.c and so on. */
+#define INT8_FUNCTIONS(isa)                                                                                           \
+    void int8_mul_##isa(const int8_t *x, const float *x_scale, size_t m, size_t blocks, const int8_block *w, float *c, \
+                        size_t c_stride);                                                                             \
+    void int8_quant_##isa(const float *x, size_t n, int8_t *q, float *scale)
+INT8_FUNCTIONS(avx2);
+INT8_FUNCTIONS(avx512);
+INT8_FUNCTIONS(neon);
 
 typedef struct kernel_pool kernel_pool;
 status kernel_pool_open(kernel_pool **out, unsigned threads, err *e);
