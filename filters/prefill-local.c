@@ -109,7 +109,7 @@ static status read_prompt(job *j, const json *rec, prompt *p) {
     p->line = mem_text(rec->text, rec->len);
     p->found = mem_zero(LABELS_MAX, sizeof *p->found);
     if (!p->line || !p->found) return err_memory(j->e, rec->len);
-    status s = prompt_encode(j->t, j->chat, rec, &p->ids, j->e);
+    status s = prompt_encode(j->t, j->chat, rec, false, &p->ids, j->e);
     if (!s) s = read_labels(j, rec, p);
     if (!s) s = read_need(j, rec, p);
     if (!s && p->ids.n == 0) s = err_set(j->e, ST_INPUT, "the prompt is empty");

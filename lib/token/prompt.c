@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+#include "token/tokenizer_internal.h"
+
+bool prompt_has_user(const json *rec) {
+    return json_get(rec, JREF_ROOT, "user") != JREF_NONE;
+}
+
 typedef struct texts {
     buf scratch[4];
     strv system, user, prefix, suffix;
@@ -13,11 +19,23 @@ static status take(const json *rec, const char *key, buf *scratch, strv *out, bo
     *out = (strv){"", 0};
     if (r == JREF_NONE) return ST_OK;
     if (has) *has = true;
+    if (json_kind_of(rec, r) != JSON_STRING) return err_set(e, ST_INPUT, "field '%s': found %s, expected a string", key, json_kind_name(json_kind_of(rec, r)));
     status s = json_text(rec, r, scratch, out, e);
     return s ? err_prefix(e, "field '%s'", key) : ST_OK;
 }
 
-static status encode_rendered(const tokenizer *t, chat c, const json *rec, const texts *x, tok_ids *out, err *e) {
+/* Encodes a whole prompt, with the BOS in front exactly once. */
+static status encode(const tokenizer *t, strv text, const tok_span *plain, size_t n_plain, tok_ids *out, err *e) {
+    uint32_t bos = tokenizer_bos(t);
+    strv mark = tokenizer_piece(t, bos);
+    bool there = mark.n && text.n >= mark.n && memcmp(text.p, mark.p, mark.n) == 0;
+    for (size_t i = 0; i < n_plain; i++) /* what a user wrote is no BOS */
+        if (plain[i].from < mark.n && plain[i].to > plain[i].from) there = false;
+    status s = bos == TOKEN_NONE || there ? ST_OK : tok_push(out, bos, e);
+    return s ? s : tokenizer_encode(t, text, plain, n_plain, out, e);
+}
+
+static status encode_rendered(const tokenizer *t, chat c, const json *rec, const texts *x, bool allow, tok_ids *out, err *e) {
     size_t split = 0;
     jref r = json_get(rec, JREF_ROOT, "split");
     chat_text text = {0};
@@ -31,32 +49,27 @@ static status encode_rendered(const tokenizer *t, chat c, const json *rec, const
             s = err_set(e, ST_REFUSED, "the prompt was rendered by another chat template than this model's (%s); build it with --model or --template %s",
                         chat_name(c), chat_name(c));
     }
-    bool allow = json_true(rec, json_get(rec, JREF_ROOT, "allow_control_tokens"));
-    if (!s) s = tokenizer_encode(t, all, text.plain, allow ? 0 : 2, out, e);
+    allow = allow || json_true(rec, json_get(rec, JREF_ROOT, "allow_control_tokens"));
+    if (!s) s = encode(t, all, text.plain, allow ? 0 : 2, out, e);
     chat_text_free(&text);
     return s;
 }
 
-status prompt_encode(const tokenizer *t, chat c, const json *rec, tok_ids *out, err *e) {
+status prompt_encode(const tokenizer *t, chat c, const json *rec, bool allow, tok_ids *out, err *e) {
     texts x = {0};
     status s = take(rec, "system", &x.scratch[0], &x.system, NULL, e);
     if (!s) s = take(rec, "user", &x.scratch[1], &x.user, &x.has_user, e);
     if (!s) s = take(rec, "prefix", &x.scratch[2], &x.prefix, &x.has_prefix, e);
     if (!s) s = take(rec, "suffix", &x.scratch[3], &x.suffix, NULL, e);
-    if (!s && !x.has_user && !x.has_prefix) s = err_set(e, ST_INPUT, "the prompt has neither 'user' nor 'prefix'");
-    uint32_t bos = c == CHAT_NONE ? tokenizer_bos(t) : TOKEN_NONE;
-    if (!s && bos != TOKEN_NONE) {
-        strv piece = tokenizer_piece(t, bos);
-        s = tokenizer_encode(t, piece, NULL, 0, out, e);
-    }
+    if (!s && !x.has_user && !x.has_prefix) s = err_set(e, ST_INPUT, "expected 'user' or 'prefix' of a prompt; found neither");
     if (!s && x.has_user) {
-        s = encode_rendered(t, c, rec, &x, out, e);
+        s = encode_rendered(t, c, rec, &x, allow, out, e);
     } else if (!s) {
         buf all = {0};
         buf_view(&all, x.prefix);
         buf_view(&all, x.suffix);
         s = buf_ok(&all, e);
-        if (!s) s = tokenizer_encode(t, buf_strv(&all), NULL, 0, out, e);
+        if (!s) s = encode(t, buf_strv(&all), NULL, 0, out, e);
         buf_free(&all);
     }
     for (int i = 0; i < 4; i++) buf_free(&x.scratch[i]);
