@@ -1,0 +1,30 @@
+/* prompts.h: an item (a question about a state) to prompt records, one per permutation. */
+#ifndef ANYJEV_QUESTION_PROMPTS_H
+#define ANYJEV_QUESTION_PROMPTS_H
+
+#include "question/question.h"
+#include "question/readout.h"
+#include "token/chat.h"
+
+/* How prompts are made; borrowed. */
+typedef struct prompts_style {
+    const readout *readout;
+    chat chat;
+    bool one;                  /* the first permutation only (level raw) */
+    bool allow_control_tokens; /* said on the record */
+} prompts_style;
+
+typedef struct prompts_item {
+    const question *q;
+    strv id;           /* "": made from the question's key and the state's hash */
+    const json *doc;   /* of the state */
+    jref state;
+    const json *extra; /* an object whose members (but for type, id, question, state) go onto the prompts; or NULL */
+    strv group, meta;  /* JSON text, or empty: where extra does not say */
+} prompts_item;
+
+/* Calls put(ctx, record) for every permutation in order. An item's label must be one of the options. */
+typedef status prompts_put(void *ctx, const buf *record, err *e);
+status prompts_make(const prompts_style *style, const prompts_item *item, prompts_put *put, void *ctx, err *e);
+
+#endif
