@@ -159,18 +159,41 @@ static status load_bos(loader *l, jref post) {
     return s;
 }
 
+/* What a BPE can do beside merging. */
+static status load_model_settings(loader *l, jref model) {
+    static const char *const unsupported[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix"};
+    if (flag(l, model, "byte_fallback", false)) return err_set(l->e, ST_INPUT, "a tokenizer with byte fallback (SentencePiece) is not supported (byte-level BPE is)");
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
+        jref r = json_get(l->doc, model, unsupported[i]);
+        bool off = r == JREF_NONE || json_kind_of(l->doc, r) == JSON_NULL || json_is(l->doc, r, "");
+        if (!off) return err_set(l->e, ST_INPUT, "model.%s is not supported (byte-level BPE is)", unsupported[i]);
+    }
+    l->t->ignore_merges = flag(l, model, "ignore_merges", false);
+    l->t->fuse_unk = flag(l, model, "fuse_unk", false);
+    return ST_OK;
+}
+
+/* After tok_index. */
+static status load_unknown(loader *l, jref unk) {
+    if (json_kind_of(l->doc, unk) != JSON_STRING) return ST_OK;
+    strv v;
+    status s = text_of(l, unk, &v);
+    if (!s && (l->t->unk = tok_lookup(l->t, v)) == TOKEN_NONE) s = err_set(l->e, ST_INPUT, "model.unk_token is not in the vocabulary");
+    return s;
+}
+
 static status load(loader *l, strv text) {
     json doc = {0};
     status s = json_parse(&doc, text.p, text.n, l->e);
     l->doc = &doc;
     jref model = json_get(&doc, JREF_ROOT, "model"), type = json_get(&doc, model, "type");
     if (!s && type != JREF_NONE && !json_is(&doc, type, "BPE")) s = refuse(l, "tokenizer model", type);
-    if (!s && flag(l, model, "byte_fallback", false)) s = err_set(l->e, ST_INPUT, "a tokenizer with byte fallback (SentencePiece) is not supported (byte-level BPE is)");
-    if (!s) l->t->ignore_merges = flag(l, model, "ignore_merges", false);
+    if (!s) s = load_model_settings(l, model);
     if (!s) s = load_normalizer(l, json_get(&doc, JREF_ROOT, "normalizer"));
     if (!s) s = load_pre_tokenizer(l, json_get(&doc, JREF_ROOT, "pre_tokenizer"));
     if (!s) s = load_vocab(l, json_get(&doc, model, "vocab"));
     if (!s) s = tok_index(l->t, l->e);
+    if (!s) s = load_unknown(l, json_get(&doc, model, "unk_token"));
     if (!s) s = load_merges(l, json_get(&doc, model, "merges"));
     if (!s) s = load_added(l, json_get(&doc, JREF_ROOT, "added_tokens"));
     if (!s) s = load_bos(l, json_get(&doc, JREF_ROOT, "post_processor"));

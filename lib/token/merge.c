@@ -118,13 +118,21 @@ status tok_bpe(const tokenizer *t, strv piece, tok_ids *out, err *e) {
     heap h = {0};
     status st = ST_OK;
     if (piece.n > 64 && !(s = mem_alloc(piece.n, sizeof *s))) return err_memory(e, piece.n * sizeof *s);
-    for (size_t i = 0; !st && i < piece.n; i++) {
+    /* A byte without a token becomes the unknown token; where there is none the reference leaves it out, and its
+     * neighbours meet. */
+    uint32_t n = 0;
+    bool unknown = false; /* the last one was */
+    for (size_t i = 0; i < piece.n; i++) {
         uint32_t id = t->byte_id[(unsigned char)piece.p[i]];
-        if (id == TOKEN_NONE) st = err_set(e, ST_INPUT, "byte 0x%02x has no token in this vocabulary", (unsigned char)piece.p[i]);
-        s[i] = (symbol){id, i ? (uint32_t)i - 1 : TOKEN_NONE, i + 1 < piece.n ? (uint32_t)i + 1 : TOKEN_NONE};
+        bool fused = unknown && t->fuse_unk;
+        unknown = id == TOKEN_NONE;
+        if (unknown && (fused || t->unk == TOKEN_NONE)) continue;
+        s[n] = (symbol){unknown ? t->unk : id, n ? n - 1 : TOKEN_NONE, n + 1};
+        n++;
     }
+    if (n) s[n - 1].next = TOKEN_NONE;
     bool ok = true;
-    for (size_t i = 0; !st && ok && i < piece.n; i++) ok = consider(t, &h, s, (uint32_t)i);
+    for (uint32_t i = 0; ok && i < n; i++) ok = consider(t, &h, s, i);
     while (!st && ok && h.n) {
         pair p = heap_pop(&h);
         symbol *a = &s[p.at];
@@ -138,7 +146,7 @@ status tok_bpe(const tokenizer *t, strv piece, tok_ids *out, err *e) {
         ok = consider(t, &h, s, p.at) && consider(t, &h, s, a->prev);
     }
     if (!ok) st = err_memory(e, h.cap * sizeof *h.p);
-    for (uint32_t i = 0; !st && i != TOKEN_NONE; i = s[i].next) st = tok_push(out, s[i].id, e);
+    for (uint32_t i = n ? 0 : TOKEN_NONE; !st && i != TOKEN_NONE; i = s[i].next) st = tok_push(out, s[i].id, e);
     free(h.p);
     if (s != few) free(s);
     return st;

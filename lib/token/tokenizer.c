@@ -101,15 +101,15 @@ status tok_added_add(tokenizer *t, strv text, uint32_t id, bool special, bool ls
 
 static int added_order(const void *a, const void *b) {
     const tok_added *x = a, *y = b;
-    unsigned char p = (unsigned char)x->text[0], q = (unsigned char)y->text[0];
-    if (p != q) return p < q ? -1 : 1;
-    if (x->len != y->len) return x->len > y->len ? -1 : 1;
-    return memcmp(x->text, y->text, x->len);
+    return strv_cmp((strv){x->text, x->len}, (strv){y->text, y->len});
 }
 
 status tok_finish(tokenizer *t, err *e) {
     qsort(t->added, t->n_added, sizeof *t->added, added_order);
-    for (size_t i = 0; i < t->n_added; i++) t->first[(unsigned char)t->added[i].text[0]] = true;
+    for (size_t i = 0, c = 0; c <= 256; c++) {
+        while (i < t->n_added && (unsigned char)t->added[i].text[0] < c) i++;
+        t->first[c] = i;
+    }
     if (!t->n_pieces) return err_set(e, ST_INPUT, "the vocabulary is empty");
     return ST_OK;
 }
@@ -120,7 +120,7 @@ status tokenizer_open(tokenizer **to, const char *path, err *e) {
     *to = NULL;
     tokenizer *t = mem_zero(1, sizeof *t);
     if (!t) return err_memory(e, sizeof *t);
-    t->bos = TOKEN_NONE;
+    t->bos = t->unk = TOKEN_NONE;
     status s = splitter_create(&t->split, e);
     struct stat st;
     buf file = {0};
@@ -183,17 +183,32 @@ static bool is_white(strv text, size_t at, size_t *len) {
                      c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000);
 }
 
-/* The longest added token of the wanted kind that starts at `at`. */
-static const tok_added *added_at(const tokenizer *t, strv text, size_t at, bool normalized, const tok_span *plain, size_t n_plain) {
-    unsigned char c = (unsigned char)text.p[at];
-    if (!t->first[c]) return NULL;
-    for (size_t i = 0; i < t->n_added; i++) {
-        const tok_added *a = &t->added[i];
-        if ((unsigned char)a->text[0] != c || a->normalized != normalized || a->len > text.n - at || memcmp(a->text, text.p + at, a->len) != 0) continue;
-        if (a->control && overlaps(plain, n_plain, at, at + a->len)) continue;
-        return a;
+/* The first of added[lo, hi), which agree in the bytes before `depth`, whose byte there is at least c. */
+static size_t added_bound(const tokenizer *t, size_t lo, size_t hi, size_t depth, unsigned c) {
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if ((unsigned char)t->added[mid].text[depth] < c) lo = mid + 1;
+        else hi = mid;
     }
-    return NULL;
+    return lo;
+}
+
+/* The longest added token of the wanted kind that starts at `at`: the sorted list is narrowed byte by byte. */
+static const tok_added *added_at(const tokenizer *t, strv text, size_t at, bool normalized, const tok_span *plain, size_t n_plain) {
+    unsigned c = (unsigned char)text.p[at];
+    size_t lo = t->first[c], hi = t->first[c + 1];
+    const tok_added *best = NULL;
+    for (size_t depth = 1; lo < hi; depth++) {
+        for (; lo < hi && t->added[lo].len == depth; lo++) { /* in order, what ends here comes first */
+            const tok_added *a = &t->added[lo];
+            if (a->normalized == normalized && !(a->control && overlaps(plain, n_plain, at, at + depth))) best = a;
+        }
+        if (at + depth >= text.n) break;
+        c = (unsigned char)text.p[at + depth];
+        lo = added_bound(t, lo, hi, depth, c);
+        hi = added_bound(t, lo, hi, depth, c + 1);
+    }
+    return best;
 }
 
 typedef status (*between)(encode *c, strv text, size_t at, const tok_span *plain, size_t n_plain, err *e);
@@ -220,7 +235,9 @@ static status cut_added(encode *c, strv text, bool normalized, const tok_span *p
             while (to < text.n && is_white(text, to, &k)) to += k;
         if (from > start) s = rest(c, (strv){text.p + start, from - start}, start, plain, n_plain, e);
         if (!s) s = tok_push(c->out, a->id, e);
-        start = i = to;
+        /* As in the reference, an added token that begins in stripped white space is still found. */
+        i += a->len;
+        start = to;
     }
     if (!s && start < text.n) s = rest(c, (strv){text.p + start, text.n - start}, start, plain, n_plain, e);
     return s;

@@ -30,12 +30,12 @@ struct tokenizer {
     tok_merge *merges; /* open addressing on (left, right); rank UINT32_MAX marks a free slot */
     size_t merge_slots;
     uint32_t byte_id[256];
-    tok_added *added; /* sorted by first byte, longest first */
+    tok_added *added; /* sorted by their bytes */
     size_t n_added, cap_added;
-    bool first[256]; /* an added token starts with this byte */
+    size_t first[257]; /* where in added the texts begin that start with this byte or a higher one */
     splitter *split;
-    bool nfc, ignore_merges;
-    uint32_t bos;
+    bool nfc, ignore_merges, fuse_unk;
+    uint32_t bos, unk; /* TOKEN_NONE: there is none */
     char sha256[SHA256_HEX_SIZE];
 };
 
