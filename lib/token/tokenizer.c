@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "json/json.h"
+#include "token/nfc.h"
 #include "token/tokenizer_internal.h"
 #include "weights/gguf.h"
 
@@ -248,12 +249,6 @@ static status encode_text(encode *c, strv text, size_t at, const tok_span *plain
     return splitter_run(c->t->split, text, merge_piece, c, e);
 }
 
-static bool all_ascii(strv s) {
-    for (size_t i = 0; i < s.n; i++)
-        if ((unsigned char)s.p[i] >= 0x80) return false;
-    return true;
-}
-
 /* A stretch between raw added tokens: normalised, then the tokens that are looked for in normalised text. */
 static status encode_stretch(encode *c, strv text, size_t at, const tok_span *plain, size_t n_plain, err *e) {
     tok_span here[8];
@@ -261,16 +256,15 @@ static status encode_stretch(encode *c, strv text, size_t at, const tok_span *pl
     for (size_t i = 0; i < n_plain && n < 8; i++)
         if (plain[i].to > at && plain[i].from < at + text.n)
             here[n++] = (tok_span){plain[i].from > at ? plain[i].from - at : 0, plain[i].to - at};
-    if (!c->t->nfc || all_ascii(text)) return cut_added(c, text, true, here, n, encode_text, e);
-    utf8proc_uint8_t *norm = NULL;
-    utf8proc_ssize_t len = utf8proc_map((const utf8proc_uint8_t *)text.p, (utf8proc_ssize_t)text.n, &norm, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-    if (len < 0) return err_set(e, ST_INPUT, "cannot normalise the text: %s", utf8proc_errmsg(len));
-    strv v = {(char *)norm, (size_t)len};
+    if (!c->t->nfc) return cut_added(c, text, true, here, n, encode_text, e);
+    strv v;
+    buf space = {0};
+    status s = nfc_normalize(text, &space, &v, e);
     /* Where normalising moved bytes the spans no longer fit: then the whole stretch counts as plain. */
     tok_span whole = {0, v.n};
     bool same = strv_eq(v, text);
-    status s = cut_added(c, v, true, same ? here : &whole, same ? n : n > 0, encode_text, e);
-    free(norm);
+    if (!s) s = cut_added(c, v, true, same ? here : &whole, same ? n : n > 0, encode_text, e);
+    buf_free(&space);
     return s;
 }
 
