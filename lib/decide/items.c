@@ -1,0 +1,257 @@
+#include "decide/items.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+size_t item_full(const item *x) {
+    return x->kind == ITEM_SCORE ? 1 : x->k;
+}
+
+/* Fields that describe one prompt or its question: they do not pass through as they are. */
+static bool of_prompt(const json *doc, jref key) {
+    static const char *const names[] = {"type", "id", "item", "question", "key", "kind", "options", "centers", "perm", "labels", "system", "user",
+                                        "split", "template", "prefix", "suffix", "need", "prompt_sha256", "allow_control_tokens", "logprobs",
+                                        "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "model"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (json_is(doc, key, names[i])) return true;
+    return false;
+}
+
+static status take_head(item *x, const json *rec, err *e) {
+    static const char *const names[] = {"question", "key", "kind", "options"};
+    buf b = {0};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        jref r = json_get(rec, JREF_ROOT, names[i]);
+        if (r == JREF_NONE) {
+            buf_free(&b);
+            return err_set(e, ST_INPUT, "field '%s' is missing", names[i]);
+        }
+        buf_printf(&b, "%s\"%s\":", i ? "," : "", names[i]);
+        buf_view(&b, json_raw(rec, r));
+    }
+    x->head = buf_take(&b);
+    for (jref k = json_first(rec, JREF_ROOT); k != JREF_NONE; k = json_next(rec, JREF_ROOT, k)) {
+        if (of_prompt(rec, k)) continue;
+        buf_byte(&b, ',');
+        buf_view(&b, json_raw(rec, k));
+        buf_byte(&b, ':');
+        buf_view(&b, json_raw(rec, json_value(rec, k)));
+    }
+    x->tail = buf_take(&b);
+    return x->head && x->tail ? ST_OK : err_memory(e, rec->len);
+}
+
+static status take_options(item *x, const json *rec, err *e) {
+    jref kind = json_get(rec, JREF_ROOT, "kind"), list = json_get(rec, JREF_ROOT, "options"), centers = json_get(rec, JREF_ROOT, "centers");
+    size_t n = json_count(rec, list);
+    if (json_is(rec, kind, "choice")) x->kind = ITEM_CHOICE;
+    else if (json_is(rec, kind, "noul")) x->kind = ITEM_NOUL;
+    else if (json_is(rec, kind, "score")) x->kind = ITEM_SCORE;
+    else return err_set(e, ST_INPUT, "field 'kind': expected choice, noul or score");
+    if (json_kind_of(rec, list) != JSON_ARRAY || n < 2 || n > DECIDE_MAX) return err_set(e, ST_INPUT, "field 'options': expected 2 to %d strings", DECIDE_MAX);
+    if (!(x->options = mem_zero(n, sizeof *x->options))) return err_memory(e, n * sizeof *x->options);
+    status s = ST_OK;
+    for (jref o = json_first(rec, list); !s && o != JREF_NONE; o = json_next(rec, list, o))
+        if (!(s = json_text_copy(rec, o, "options", &x->options[x->k], e))) x->k++;
+    bool given = json_count(rec, centers) == n;
+    jref c = json_first(rec, centers);
+    for (size_t i = 0; !s && i < n; i++) {
+        x->centers[i] = ((double)i + 0.5) / (double)n; /* of equal bins on [0, 1] */
+        if (given) {
+            s = json_real(rec, c, "centers", &x->centers[i], e);
+            c = json_next(rec, centers, c);
+        }
+    }
+    return s;
+}
+
+/* card:column (or the target), when meta says so. */
+static status take_name(item *x, const json *rec, err *e) {
+    jref meta = json_get(rec, JREF_ROOT, "meta"), card = json_get(rec, meta, "card"), column = json_get(rec, meta, "column");
+    buf b = {0}, scratch = {0};
+    strv v;
+    status s = ST_OK;
+    if (json_kind_of(rec, card) == JSON_STRING && json_kind_of(rec, column) == JSON_STRING) {
+        if (!(s = json_text(rec, card, &scratch, &v, e))) buf_view(&b, v);
+        buf_byte(&b, ' ');
+        if (!s && !(s = json_text(rec, column, &scratch, &v, e))) buf_view(&b, v);
+    } else {
+        buf_text(&b, x->id);
+    }
+    buf_free(&scratch);
+    if (!s && !(x->name = buf_take(&b))) s = err_memory(e, 1);
+    buf_free(&b);
+    return s ? s : json_text_copy(rec, json_get(rec, JREF_ROOT, "question"), "question", &x->question, e);
+}
+
+static status find_group(items *all, const char *key, size_t *group, err *e) {
+    for (*group = 0; *group < all->n_keys; ++*group)
+        if (strcmp(all->keys[*group], key) == 0) return ST_OK;
+    if (!mem_grow((void **)&all->keys, &all->cap_keys, all->n_keys + 1, sizeof *all->keys)) return err_memory(e, sizeof *all->keys);
+    if (!(all->keys[all->n_keys] = mem_text(key, strlen(key)))) return err_memory(e, strlen(key));
+    all->n_keys++;
+    return ST_OK;
+}
+
+static size_t hash_text(const char *s, size_t h) {
+    for (; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001B3u;
+    return h ^ h >> 29;
+}
+
+static size_t *slot_of(const items *all, const char *id, const char *key) {
+    size_t i = hash_text(key, hash_text(id, 0xCBF29CE484222325u)) & (all->n_slots - 1);
+    for (; all->slots[i]; i = (i + 1) & (all->n_slots - 1)) {
+        const item *x = &all->items[all->slots[i] - 1];
+        if (strcmp(x->id, id) == 0 && strcmp(all->keys[x->group], key) == 0) break;
+    }
+    return &all->slots[i];
+}
+
+static bool slots_grow(items *all) {
+    if (all->n_slots > all->n * 2 + 1) return true;
+    size_t n = all->n_slots ? all->n_slots * 2 : 64, *old = all->slots;
+    if (!(all->slots = mem_zero(n, sizeof *all->slots))) {
+        all->slots = old;
+        return false;
+    }
+    all->n_slots = n;
+    for (size_t i = 0; i < all->n; i++) *slot_of(all, all->items[i].id, all->keys[all->items[i].group]) = i + 1;
+    free(old);
+    return true;
+}
+
+static void item_free(item *x) {
+    free(x->id);
+    free(x->head);
+    free(x->tail);
+    free(x->name);
+    free(x->question);
+    for (size_t i = 0; x->options && i < x->k; i++) free(x->options[i]);
+    free(x->options);
+    for (size_t i = 0; i < x->n_shifts; i++) free(x->shifts[i]);
+    free(x->shifts);
+    free(x->missing);
+}
+
+static status new_item(items *all, const json *rec, char *id, size_t group, item **out, err *e) {
+    item x = {.id = id, .group = group};
+    status s = take_options(&x, rec, e);
+    if (!s) s = take_head(&x, rec, e);
+    if (!s) s = take_name(&x, rec, e);
+    if (!s && !(x.shifts = mem_zero(item_full(&x), sizeof *x.shifts))) s = err_memory(e, x.k * sizeof *x.shifts);
+    if (!s && !mem_grow((void **)&all->items, &all->cap, all->n + 1, sizeof *all->items)) s = err_memory(e, (all->n + 1) * sizeof x);
+    if (s) {
+        item_free(&x);
+        return s;
+    }
+    all->items[all->n++] = x;
+    *out = &all->items[all->n - 1];
+    return ST_OK;
+}
+
+/* The permutation must be a cyclic shift: that is how priors of different items line up. */
+static status take_shift(const item *x, const json *rec, size_t *shift, err *e) {
+    jref perm = json_get(rec, JREF_ROOT, "perm");
+    if (json_count(rec, perm) != x->k) return err_set(e, ST_INPUT, "field 'perm': expected %zu positions", x->k);
+    size_t j = 0;
+    for (jref p = json_first(rec, perm); p != JREF_NONE; p = json_next(rec, perm, p), j++) {
+        size_t option;
+        status s = json_size(rec, p, "perm", &option, e);
+        if (s) return s;
+        if (j == 0) *shift = option;
+        if (option >= x->k || option != (*shift + j) % x->k) return err_set(e, ST_INPUT, "field 'perm': expected a cyclic shift of 0 to %zu", x->k - 1);
+    }
+    if (x->kind == ITEM_SCORE && *shift) return err_set(e, ST_INPUT, "field 'perm': a score question has its bins in order");
+    for (size_t i = 0; i < x->n_shifts; i++)
+        if (x->shifts[i]->shift == *shift) return err_set(e, ST_INPUT, "this permutation of the item comes twice");
+    return ST_OK;
+}
+
+static status take_logprobs(item *x, const json *rec, size_t shift, err *e) {
+    jref list = json_get(rec, JREF_ROOT, "logprobs");
+    if (list == JREF_NONE) return err_set(e, ST_INPUT, "field 'logprobs' is missing: the prompt was not filled");
+    if (json_count(rec, list) != x->k) return err_set(e, ST_INPUT, "field 'logprobs': %zu numbers for %zu options", json_count(rec, list), x->k);
+    item_shift *s = mem_zero(1, sizeof *s + x->k * sizeof *s->logprobs);
+    if (!s) return err_memory(e, sizeof *s);
+    s->shift = shift;
+    size_t j = 0;
+    status st = ST_OK;
+    for (jref v = json_first(rec, list); !st && v != JREF_NONE; v = json_next(rec, list, v), j++) {
+        st = json_real(rec, v, "logprobs", &s->logprobs[j], e);
+        if (!st && s->logprobs[j] > 1e-6) st = err_set(e, ST_INPUT, "field 'logprobs': %g is positive, which no log-probability is", s->logprobs[j]);
+    }
+    if (st) free(s);
+    else x->shifts[x->n_shifts++] = s;
+    return st;
+}
+
+static status take_rest(item *x, const json *rec, err *e) {
+    jref mass = json_get(rec, JREF_ROOT, "answer_mass"), missing = json_get(rec, JREF_ROOT, "missing");
+    status s = ST_OK;
+    if (mass != JREF_NONE) {
+        double v;
+        if ((s = json_real(rec, mass, "answer_mass", &v, e))) return s;
+        x->mass += v;
+        x->n_mass++;
+    }
+    if (json_count(rec, missing) && !x->missing) {
+        strv raw = json_raw(rec, missing);
+        if (!(x->missing = mem_text(raw.p, raw.n))) s = err_memory(e, raw.n);
+    }
+    return s;
+}
+
+static status check_model(items *all, const json *rec, err *e) {
+    jref model = json_get(rec, JREF_ROOT, "model");
+    if (json_kind_of(rec, model) != JSON_OBJECT) return err_set(e, ST_INPUT, "field 'model': expected an object; the prompt was not filled");
+    strv raw = json_raw(rec, model);
+    if (!all->model) {
+        all->model = mem_text(raw.p, raw.n);
+        return all->model ? ST_OK : err_memory(e, raw.n);
+    }
+    if (strv_is(raw, all->model)) return ST_OK;
+    return err_set(e, ST_REFUSED, "filled by another model than the prompts before: %.*s, expected %.300s", (int)(raw.n > 300 ? 300 : raw.n), raw.p, all->model);
+}
+
+status items_add(items *all, const json *rec, const char *file, size_t line, err *e) {
+    if (!json_is(rec, json_get(rec, JREF_ROOT, "type"), "prompt")) return err_set(e, ST_INPUT, "expected a record of type 'prompt'");
+    char *id = NULL, *key = NULL;
+    size_t group = 0, shift = 0;
+    item *x = NULL;
+    bool named = json_get(rec, JREF_ROOT, "item") != JREF_NONE;
+    status s = check_model(all, rec, e);
+    if (!s) s = json_text_copy(rec, json_get(rec, JREF_ROOT, named ? "item" : "id"), named ? "item" : "id", &id, e);
+    if (!s) s = json_text_copy(rec, json_get(rec, JREF_ROOT, "key"), "key", &key, e);
+    if (!s) s = find_group(all, key, &group, e);
+    if (!s && !slots_grow(all)) s = err_memory(e, all->n_slots * sizeof *all->slots);
+    if (!s) {
+        size_t *slot = slot_of(all, id, key);
+        if (*slot) {
+            x = &all->items[*slot - 1];
+            free(id);
+        } else if (!(s = new_item(all, rec, id, group, &x, e))) {
+            x->file = file;
+            x->line = line;
+            *slot = all->n;
+        }
+        id = NULL;
+    }
+    if (!s) s = take_shift(x, rec, &shift, e);
+    if (!s) s = take_logprobs(x, rec, shift, e);
+    if (!s) s = take_rest(x, rec, e);
+    free(id);
+    free(key);
+    return s;
+}
+
+void items_free(items *all) {
+    for (size_t i = 0; i < all->n; i++) item_free(&all->items[i]);
+    for (size_t i = 0; i < all->n_keys; i++) free(all->keys[i]);
+    free(all->items);
+    free(all->slots);
+    free(all->keys);
+    free(all->model);
+    *all = (items){0};
+}
