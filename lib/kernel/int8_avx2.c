@@ -1,6 +1,8 @@
 /* int8_avx2.c: int8 products without VNNI. maddubs takes unsigned by signed bytes and adds pairs in 16 bits:
  * |w| (at most 128, as unsigned) by the activation (within 127) with the weight's sign is at most
  * 2 * 128 * 127 = 32512, so that it cannot saturate. */
+#include "kernel/internal.h"
+
 #if defined(__x86_64__)
 #include "kernel/int8_x86.h"
 

@@ -1,6 +1,8 @@
 /* int8_avx512.c: int8 products with VNNI. The instruction takes unsigned by signed bytes and does not
  * saturate: activations are stored as q + 128, and 128 times the sum of the weights is taken off again,
  * as the value that each integer sum starts from. */
+#include "kernel/internal.h"
+
 #if defined(__x86_64__)
 #include "kernel/int8_x86.h"
 

@@ -1,4 +1,6 @@
 /* ops_avx2.c: the table of the AVX2 variants. */
+#include "kernel/internal.h"
+
 #if defined(__x86_64__)
 #include "kernel/vec_x86.h"
 

@@ -1,4 +1,6 @@
 /* ops_avx512.c: the table of the AVX512 variants. */
+#include "kernel/internal.h"
+
 #if defined(__x86_64__)
 #include "kernel/vec_x86.h"
 
