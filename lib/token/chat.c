@@ -14,24 +14,33 @@ typedef struct family {
     const char *system_head, *system_tail; /* around the system text */
     const char *no_system;                 /* instead of both when there is none */
     const char *user_head, *user_tail;
-    const char *joined; /* not NULL: the system text goes before the user's, in the user's turn, with this between */
-    bool trims;         /* the template trims white space around each text */
+    bool trim_system, trim_user; /* the template trims white space around the text */
 } family;
 
+#define LLAMA31_SYSTEM                                                                                                 \
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: " \
+    "26 Jul 2024\n\n"
+
 static const family families[CHAT_COUNT] = {
-    [CHAT_NONE] = {"none", "", "\n\n", "", "", "", NULL, false},
-    [CHAT_CHATML] = {"chatml", "<|im_start|>system\n", "<|im_end|>\n",
+    [CHAT_NONE] = {"none", "", "\n\n", "", "", "", false, false},
+    [CHAT_CHATML] = {"chatml", "<|im_start|>system\n", "<|im_end|>\n", "", "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", false, false},
+    [CHAT_QWEN2] = {"qwen2", "<|im_start|>system\n", "<|im_end|>\n", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n",
+                    "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", false, false},
+    [CHAT_QWEN25] = {"qwen2.5", "<|im_start|>system\n", "<|im_end|>\n",
                      "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n",
-                     "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", NULL, false},
+                     "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", false, false},
     [CHAT_QWEN3] = {"qwen3", "<|im_start|>system\n", "<|im_end|>\n", "", "<|im_start|>user\n",
-                    "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", NULL, false},
+                    "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n", false, false},
     [CHAT_SMOLLM2] = {"smollm2", "<|im_start|>system\n", "<|im_end|>\n",
                       "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n",
-                      "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", NULL, false},
+                      "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", false, false},
     [CHAT_LLAMA3] = {"llama3", "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>", "<|begin_of_text|>",
-                     "<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", NULL, true},
-    [CHAT_MISTRAL] = {"mistral", "<s>[INST] ", "", "<s>[INST] ", "", "[/INST]", "\n\n", false},
-    [CHAT_GEMMA] = {"gemma", "<bos><start_of_turn>user\n", "", "<bos><start_of_turn>user\n", "", "<end_of_turn>\n<start_of_turn>model\n", "\n\n", true},
+                     "<|start_header_id|>user<|end_header_id|>\n\n", "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", true, true},
+    [CHAT_LLAMA31] = {"llama3.1", LLAMA31_SYSTEM, "<|eot_id|>", LLAMA31_SYSTEM "<|eot_id|>", "<|start_header_id|>user<|end_header_id|>\n\n",
+                      "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n", true, true},
+    [CHAT_MISTRAL] = {"mistral", "<s>[INST] ", "\n\n", "<s>[INST] ", "", "[/INST]", false, false},
+    [CHAT_MISTRAL_TEKKEN] = {"mistral-tekken", "<s>[INST]", "\n\n", "<s>[INST]", "", "[/INST]", false, false},
+    [CHAT_GEMMA] = {"gemma", "<bos><start_of_turn>user\n", "\n\n", "<bos><start_of_turn>user\n", "", "<end_of_turn>\n<start_of_turn>model\n", false, true},
 };
 
 const char *chat_name(chat c) {
@@ -47,42 +56,76 @@ status chat_named(const char *name, chat *c, err *e) {
     return err_set(e, ST_USAGE, "chat template '%s' is not known; expected one of %s", name, CHAT_NAMES);
 }
 
-static bool has(strv text, const char *part) {
-    return text.n && memmem(text.p, text.n, part, strlen(part)) != NULL;
+static bool has(const buf *text, const char *part) {
+    return text->len && memmem(text->p, text->len, part, strlen(part)) != NULL;
+}
+
+/* Templates differ in how they quote: here \n is a line end and every quote a single one. */
+static void plain_template(strv text, buf *out) {
+    for (size_t i = 0; i < text.n; i++) {
+        bool escape = text.p[i] == '\\' && i + 1 < text.n;
+        if (escape && text.p[i + 1] == 'n') buf_byte(out, '\n'), i++;
+        else buf_byte(out, text.p[i] == '"' ? '\'' : text.p[i]);
+    }
+}
+
+/* The system turn starts with words of the template's own. */
+static bool has_own_system(const buf *text, const char *head) {
+    size_t n = strlen(head);
+    for (const char *p = text->p, *end = text->p + text->len; (p = memmem(p, (size_t)(end - p), head, n)) != NULL; p += n)
+        if (p + n < end && p[n] != '\'') return true;
+    return false;
+}
+
+static const char *chatml_of(const buf *t, chat *c) {
+    static const char own[] = "<|im_start|>system\n";
+    if (has(t, "<|im_sep|>")) return "is a ChatML with other marks";
+    if (has(t, "bos_token")) return "is a ChatML that writes a BOS token";
+    if (has(t, "trim")) return "is a ChatML that trims its texts";
+    if (has(t, "<think>")) {
+        /* Qwen3 closes an empty think block when thinking is off; others think always, or close it otherwise. */
+        *c = CHAT_QWEN3;
+        return has(t, "enable_thinking is false") && has(t, "'<think>\n\n</think>\n\n'") && !has_own_system(t, own) ? NULL : "thinks in a way that is not known";
+    }
+    /* A default system turn is a literal that ends where the turn ends. */
+    *c = CHAT_CHATML;
+    static const chat with_default[] = {CHAT_QWEN2, CHAT_QWEN25, CHAT_SMOLLM2};
+    for (size_t i = 0; i < sizeof with_default / sizeof *with_default; i++)
+        if (has(t, families[with_default[i]].no_system)) *c = with_default[i];
+    return *c == CHAT_CHATML && (has_own_system(t, own) || has(t, "You are")) ? "is a ChatML whose default system text is not known" : NULL;
+}
+
+static const char *llama_of(const buf *t, chat *c) {
+    *c = CHAT_LLAMA3;
+    if (!has(t, "'Cutting Knowledge Date")) return has(t, "strftime_now") || has(t, "date_string") ? "writes a date in a way that is not known" : NULL;
+    *c = CHAT_LLAMA31;
+    return has(t, "'Cutting Knowledge Date: December 2023\n'") && has(t, "date_string = '26 Jul 2024'") ? NULL : "writes a date in a way that is not known";
+}
+
+static const char *mistral_of(const buf *t, chat *c) {
+    if (has(t, "<<SYS>>") || has(t, "[SYSTEM_PROMPT]") || has(t, " [/INST]") || has(t, " [INST]")) return "is an [INST] form that is not known";
+    if (!has(t, "system_message + '\n\n'")) return "is an [INST] form without a system text";
+    *c = has(t, "'[INST] '") ? CHAT_MISTRAL : CHAT_MISTRAL_TEKKEN;
+    return has(t, "'[INST] '") || has(t, "'[INST]'") ? NULL : "is an [INST] form that is not known";
+}
+
+static const char *gemma_of(const buf *t, chat *c) {
+    *c = CHAT_GEMMA;
+    return has(t, "first_user_prefix") ? NULL : "has no place for a system text";
 }
 
 status chat_of_template(strv text, const char *what, chat *c, err *e) {
-    if (has(text, "<|im_start|>")) {
-        if (has(text, "<think>")) {
-            /* Qwen3 closes an empty think block when thinking is off; later families write other blocks. */
-            bool off = has(text, "enable_thinking") && has(text, "<think>\\n\\n</think>\\n\\n");
-            if (!off) return err_set(e, ST_REFUSED, "%s: the chat template thinks in a way that is not known", what);
-            *c = CHAT_QWEN3;
-        } else if (has(text, "SmolLM")) {
-            *c = CHAT_SMOLLM2;
-        } else if (has(text, "You are Qwen") || !has(text, "You are a helpful")) {
-            *c = CHAT_CHATML;
-        } else {
-            return err_set(e, ST_REFUSED, "%s: the chat template is a ChatML whose default system text is not known", what);
-        }
-        return ST_OK;
-    }
-    if (has(text, "<|start_header_id|>") && has(text, "<|eot_id|>")) {
-        /* Llama 3.1 and later put the date of the day into the system turn: the same input would not give the same bytes. */
-        if (has(text, "Cutting Knowledge Date"))
-            return err_set(e, ST_REFUSED, "%s: the chat template writes today's date into the prompt, which cannot be reproduced; give --template llama3 to leave it out", what);
-        *c = CHAT_LLAMA3;
-        return ST_OK;
-    }
-    if (has(text, "[INST]") && !has(text, "<<SYS>>") && !has(text, "[SYSTEM_PROMPT]")) {
-        *c = CHAT_MISTRAL;
-        return ST_OK;
-    }
-    if (has(text, "<start_of_turn>")) {
-        *c = CHAT_GEMMA;
-        return ST_OK;
-    }
-    return err_set(e, ST_REFUSED, "%s: the chat template is of no known family (%s); name one with --template", what, CHAT_NAMES);
+    buf t = {0};
+    plain_template(text, &t);
+    status s = buf_ok(&t, e);
+    if (s) return s;
+    const char *why = "is of no known family";
+    if (has(&t, "<|im_start|>")) why = chatml_of(&t, c);
+    else if (has(&t, "<|start_header_id|>") && has(&t, "<|eot_id|>")) why = llama_of(&t, c);
+    else if (has(&t, "[INST]")) why = mistral_of(&t, c);
+    else if (has(&t, "<start_of_turn>")) why = gemma_of(&t, c);
+    buf_free(&t);
+    return why ? err_set(e, ST_REFUSED, "%s: the chat template %s; name one with --template: %s", what, why, CHAT_NAMES) : ST_OK;
 }
 
 static status of_gguf(const char *path, chat *c, err *e) {
@@ -117,19 +160,30 @@ static status of_config(const char *path, chat *c, err *e) {
     return s;
 }
 
+/* The folder of the model: path itself, or where the file lies. */
+static void folder_of(const char *path, bool is_folder, buf *out) {
+    const char *slash = strrchr(path, '/');
+    if (is_folder) buf_text(out, path);
+    else if (slash) buf_put(out, path, (size_t)(slash - path) + (slash == path));
+    else buf_text(out, ".");
+}
+
 status chat_of_model(const char *path, chat *c, err *e) {
     struct stat st;
     *c = CHAT_NONE;
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return of_gguf(path, c, e);
+    bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!is_folder && gguf_is(path)) return of_gguf(path, c, e);
     buf file = {0}, text = {0};
-    buf_printf(&file, "%s/chat_template.jinja", path);
+    folder_of(path, is_folder, &file);
+    size_t n = file.len;
+    buf_text(&file, "/chat_template.jinja");
     status s = buf_ok(&file, e);
     if (!s && access(file.p, F_OK) == 0) {
         s = file_read(file.p, &text, e);
         if (!s) s = chat_of_template(buf_strv(&text), file.p, c, e);
     } else if (!s) {
-        buf_clear(&file);
-        buf_printf(&file, "%s/tokenizer_config.json", path);
+        file.len = n;
+        buf_text(&file, "/tokenizer_config.json");
         s = buf_ok(&file, e);
         if (!s && access(file.p, F_OK) == 0) s = of_config(file.p, c, e);
     }
@@ -138,19 +192,33 @@ status chat_of_model(const char *path, chat *c, err *e) {
     return s;
 }
 
-static bool white(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
+/* White space as the templates' trim means it: Python's str.strip. Bytes of the character at p when it is, else 0. */
+static size_t white(const char *p, size_t n) {
+    const unsigned char *u = (const unsigned char *)p;
+    if (n && (u[0] == ' ' || (u[0] >= 0x09 && u[0] <= 0x0D) || (u[0] >= 0x1C && u[0] <= 0x1F))) return 1;
+    if (n > 1 && u[0] == 0xC2 && (u[1] == 0x85 || u[1] == 0xA0)) return 2;
+    if (n < 3) return 0;
+    unsigned c = u[0] == 0xE1 || u[0] == 0xE2 || u[0] == 0xE3 ? (u[0] & 15u) << 12 | (u[1] & 63u) << 6 | (u[2] & 63u) : 0;
+    return c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 ? 3 : 0;
+}
+
+/* *lead: bytes taken away in front. */
+static strv trimmed(strv v, size_t *lead) {
+    size_t k;
+    *lead = 0;
+    while ((k = white(v.p, v.n))) v.p += k, v.n -= k, *lead += k;
+    for (;;) {
+        size_t at = v.n; /* the last character starts here */
+        while (at && ((unsigned char)v.p[--at] & 0xC0) == 0x80) continue;
+        if (!v.n || white(v.p + at, v.n - at) != v.n - at) return v;
+        v.n = at;
+    }
 }
 
 /* Adds one text, trimmed where the template trims, and moves the split along. */
-static void add_text(const family *f, strv v, size_t *split, chat_text *out, tok_span *where) {
+static void add_text(bool trim, strv v, size_t *split, chat_text *out, tok_span *where) {
     size_t lead = 0;
-    if (f->trims) {
-        while (lead < v.n && white(v.p[lead])) lead++;
-        v.p += lead;
-        v.n -= lead;
-        while (v.n && white(v.p[v.n - 1])) v.n--;
-    }
+    if (trim) v = trimmed(v, &lead);
     where->from = out->text.len;
     if (split) {
         size_t at = *split > lead ? *split - lead : 0;
@@ -163,18 +231,17 @@ static void add_text(const family *f, strv v, size_t *split, chat_text *out, tok
 status chat_render(chat c, strv system, strv user, size_t split, chat_text *out, err *e) {
     const family *f = &families[c];
     buf_clear(&out->text);
-    out->plain[0] = (tok_span){0, 0};
     if (split > user.n) return err_set(e, ST_INPUT, "field 'split': %zu lies behind the user's text of %zu bytes", split, user.n);
     if (system.n) {
         buf_text(&out->text, f->system_head);
-        add_text(f, system, NULL, out, &out->plain[0]);
-        buf_text(&out->text, f->joined ? f->joined : f->system_tail);
+        add_text(f->trim_system, system, NULL, out, &out->plain[0]);
+        buf_text(&out->text, f->system_tail);
     } else {
         buf_text(&out->text, f->no_system);
         out->plain[0] = (tok_span){out->text.len, out->text.len};
     }
     buf_text(&out->text, f->user_head);
-    add_text(f, user, &split, out, &out->plain[1]);
+    add_text(f->trim_user, user, &split, out, &out->plain[1]);
     buf_text(&out->text, f->user_tail);
     return buf_ok(&out->text, e);
 }

@@ -46,6 +46,11 @@ static status bad(const cursor *c, const char *what) {
     return err_set(c->e, ST_INPUT, "%s: bad GGUF at byte %zu: %s", c->g->path, c->at, what);
 }
 
+/* Bytes of a name to show in a message. */
+static int shown(strv name) {
+    return (int)(name.n > 200 ? 200 : name.n);
+}
+
 static size_t left(const cursor *c) {
     return c->g->file.n - c->at;
 }
@@ -132,10 +137,14 @@ static status take_tensor(cursor *c, gguf_tensor *t, uint64_t *offset) {
     if ((s = take(c, 4, &v))) return s;
     if (!tensor_type(v, &t->type))
         return err_set(c->e, ST_INPUT, "%s: tensor '%.*s' is of type %llu, which is not supported; expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K",
-                       c->g->path, (int)(t->name.n > 200 ? 200 : t->name.n), t->name.p, (unsigned long long)v);
+                       c->g->path, shown(t->name), t->name.p, (unsigned long long)v);
     if (t->dims[0] % dtype_block(t->type) || !dtype_bytes(t->type, total, &t->bytes))
         return bad(c, "a tensor's row is no whole number of blocks");
     return take(c, 8, offset);
+}
+
+static int by_key(const void *a, const void *b) {
+    return strv_cmp(((const entry *)a)->key, ((const entry *)b)->key);
 }
 
 static int by_name(const void *a, const void *b) {
@@ -164,10 +173,12 @@ static status read_all(gguf *g, err *e) {
         entry *x = &g->entries[i];
         s = take_string(&c, &x->key);
         if (!s) s = take_value(&c, x);
-        for (size_t j = 0; !s && j < i; j++)
-            if (strv_eq(g->entries[j].key, x->key)) s = bad(&c, "a key comes twice");
         if (!s) g->n_entries++;
     }
+    if (!s) qsort(g->entries, g->n_entries, sizeof *g->entries, by_key);
+    for (size_t i = 1; !s && i < g->n_entries; i++)
+        if (strv_eq(g->entries[i - 1].key, g->entries[i].key))
+            s = err_set(e, ST_INPUT, "%s: bad GGUF: key '%.*s' comes twice", g->path, shown(g->entries[i].key), g->entries[i].key.p);
     size_t align = 32;
     if (!s && gguf_has(g, "general.alignment") &&
         (!gguf_size(g, "general.alignment", &align) || align == 0 || align > 1 << 20 || (align & (align - 1))))
@@ -181,13 +192,13 @@ static status read_all(gguf *g, err *e) {
     }
     g->header = c.at;
     size_t base = 0;
-    if (!s && (!size_add(c.at, align - 1, &base) || (base = base / align * align) > g->file.n)) s = bad(&c, "the file is cut");
+    if (!s && n_tensors && (!size_add(c.at, align - 1, &base) || (base = base / align * align) > g->file.n)) s = bad(&c, "the file is cut");
     for (size_t i = 0; !s && i < n_tensors; i++) {
         gguf_tensor *t = &g->tensors[i];
         size_t room = g->file.n - base;
         if (offsets[i] > room || t->bytes > room - offsets[i])
             s = err_set(e, ST_INPUT, "%s: tensor '%.*s' lies outside the file: the file is cut at byte %zu", g->path,
-                        (int)(t->name.n > 200 ? 200 : t->name.n), t->name.p, g->file.n);
+                        shown(t->name), t->name.p, g->file.n);
         else t->data = g->file.p + base + offsets[i];
     }
     free(offsets);
@@ -196,7 +207,7 @@ static status read_all(gguf *g, err *e) {
     qsort(g->tensors, g->n_tensors, sizeof *g->tensors, by_name);
     for (size_t i = 1; i < g->n_tensors; i++)
         if (strv_eq(g->tensors[i - 1].name, g->tensors[i].name))
-            return err_set(e, ST_INPUT, "%s: tensor '%.*s' comes twice", g->path, (int)g->tensors[i].name.n, g->tensors[i].name.p);
+            return err_set(e, ST_INPUT, "%s: tensor '%.*s' comes twice", g->path, shown(g->tensors[i].name), g->tensors[i].name.p);
     return ST_OK;
 }
 
@@ -249,13 +260,12 @@ const gguf_tensor *gguf_tensor_at(const gguf *g, size_t i) {
 
 const gguf_tensor *gguf_find(const gguf *g, const char *name) {
     gguf_tensor key = {.name = strv_of(name)};
-    return bsearch(&key, g->tensors, g->n_tensors, sizeof key, by_name);
+    return g->n_tensors ? bsearch(&key, g->tensors, g->n_tensors, sizeof key, by_name) : NULL;
 }
 
 static const entry *find(const gguf *g, const char *key) {
-    for (size_t i = 0; i < g->n_entries; i++)
-        if (strv_is(g->entries[i].key, key)) return &g->entries[i];
-    return NULL;
+    entry want = {.key = strv_of(key)};
+    return g->n_entries ? bsearch(&want, g->entries, g->n_entries, sizeof want, by_key) : NULL;
 }
 
 bool gguf_has(const gguf *g, const char *key) {
