@@ -3,6 +3,7 @@
 #define ANYJEV_KERNEL_VEC_X86_H
 
 #include "kernel/vec_ops.h"
+#include "kernel/widen_x86.h"
 
 /* Eight rows of eight floats; the halves are joined while loading. */
 INLINE void transpose8(const float *s, size_t stride, float *d) {
@@ -30,20 +31,6 @@ static void vec_transpose(const float *src, size_t src_stride, size_t k, float *
         for (size_t n = 0; n < PANEL; n += 8) transpose8(src + n * src_stride + i, src_stride, dst + i * PANEL + n);
     for (; i < k; i++)
         for (size_t n = 0; n < PANEL; n++) dst[i * PANEL + n] = src[n * src_stride + i];
-}
-
-static void vec_widen(kmat_type t, const void *src, size_t n, float *dst) {
-    const uint16_t *p = src;
-    size_t i = 0;
-    if (t == KMAT_BF16)
-        for (; n - i >= 8; i += 8) {
-            __m256i u = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p + i)));
-            _mm256_storeu_ps(dst + i, _mm256_castsi256_ps(_mm256_slli_epi32(u, 16)));
-        }
-    else if (t == KMAT_F16)
-        for (; n - i >= 8; i += 8)
-            _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(p + i))));
-    kmat_widen(t, (const unsigned char *)src + i * 2, n - i, dst + i);
 }
 
 #endif
