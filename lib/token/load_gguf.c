@@ -4,23 +4,29 @@
 
 enum { TYPE_CONTROL = 3, TYPE_USER_DEFINED = 4 };
 
-static status load_pre(tokenizer *t, const gguf *g, err *e) {
+/* What goes by a name in tokenizer.ggml.pre. */
+static const struct {
+    const char *name;
+    const char *const *pattern;
+    bool digits, nfc, ignore_merges, bos; /* bos: also where add_bos_token is not said */
+} known[] = {
+    {"smollm", &split_gpt2, true, false, false, false}, {"gpt-2", &split_gpt2, false, false, false, false},
+    {"qwen2", &split_qwen2, false, true, false, false}, {"llama-bpe", &split_llama3, false, false, true, true},
+    {"llama3", &split_llama3, false, false, true, true}, {"tekken", &split_tekken, false, false, true, true},
+};
+
+static status load_pre(tokenizer *t, const gguf *g, bool *bos, err *e) {
     strv pre = strv_of("default");
     gguf_text(g, "tokenizer.ggml.pre", &pre);
-    if (strv_is(pre, "smollm")) {
-        status s = splitter_add(t->split, strv_of(split_digit), false, e);
-        return s ? s : splitter_add(t->split, strv_of(split_gpt2), false, e);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (!strv_is(pre, known[i].name)) continue;
+        t->nfc = known[i].nfc;
+        t->ignore_merges = known[i].ignore_merges;
+        *bos = known[i].bos;
+        status s = known[i].digits ? splitter_add(t->split, strv_of(split_digit), false, e) : ST_OK;
+        return s ? s : splitter_add(t->split, strv_of(*known[i].pattern), false, e);
     }
-    if (strv_is(pre, "qwen2")) {
-        t->nfc = true;
-        return splitter_add(t->split, strv_of(split_qwen2), false, e);
-    }
-    if (strv_is(pre, "llama-bpe")) {
-        t->ignore_merges = true;
-        return splitter_add(t->split, strv_of(split_llama3), false, e);
-    }
-    if (strv_is(pre, "gpt-2")) return splitter_add(t->split, strv_of(split_gpt2), false, e);
-    return err_set(e, ST_INPUT, "the GGUF's pre-tokenizer '%.*s' is not supported; expected smollm, qwen2, llama-bpe or gpt-2", (int)(pre.n > 100 ? 100 : pre.n), pre.p);
+    return err_set(e, ST_INPUT, "the GGUF's pre-tokenizer '%.*s' is not supported; expected smollm, gpt-2, qwen2, llama-bpe or tekken", (int)(pre.n > 100 ? 100 : pre.n), pre.p);
 }
 
 static status load_tokens(tokenizer *t, const gguf_array *tokens, const gguf_array *types, err *e) {
@@ -73,7 +79,8 @@ static status vocabulary_hash(const gguf_array *tokens, const gguf_array *types,
         for (size_t i = 0; i < texts[k]->n; i++) gguf_array_text(texts[k], &at);
         s = sha256_add(h, texts[k]->p, at, e);
     }
-    if (!s) s = sha256_add(h, types->p, types->n * 4, e);
+    strv bytes = gguf_array_bytes(types);
+    if (!s) s = sha256_add(h, bytes.p, bytes.n, e);
     if (s) {
         sha256_free(h);
         return s;
@@ -93,13 +100,14 @@ static status load(tokenizer *t, const gguf *g, err *e) {
         !gguf_array_get(g, "tokenizer.ggml.merges", &merges) || !gguf_array_is_text(&merges) ||
         !gguf_array_get(g, "tokenizer.ggml.token_type", &types) || types.n != tokens.n || !gguf_array_number(&types, 0, &number))
         return err_set(e, ST_INPUT, "the GGUF's vocabulary is not whole: expected tokens, merges and as many token types as tokens");
-    status s = load_pre(t, g, e);
+    bool add_bos = false;
+    status s = load_pre(t, g, &add_bos, e);
     if (!s) s = load_tokens(t, &tokens, &types, e);
     if (!s) s = load_merges(t, &merges, e);
     if (!s) s = vocabulary_hash(&tokens, &types, &merges, pre, t->sha256, e);
-    bool add_bos = false;
     size_t bos;
-    if (!s && gguf_bool(g, "tokenizer.ggml.add_bos_token", &add_bos) && add_bos && gguf_size(g, "tokenizer.ggml.bos_token_id", &bos) && bos < tokens.n)
+    gguf_bool(g, "tokenizer.ggml.add_bos_token", &add_bos);
+    if (!s && add_bos && gguf_size(g, "tokenizer.ggml.bos_token_id", &bos) && bos < tokens.n)
         t->bos = (uint32_t)bos;
     return s;
 }

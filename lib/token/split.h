@@ -23,6 +23,6 @@ typedef status (*splitter_piece)(void *ctx, strv piece, err *e);
 status splitter_run(const splitter *s, strv text, splitter_piece piece, void *ctx, err *e);
 
 /* The patterns that go by a name. */
-extern const char *const split_gpt2, *const split_qwen2, *const split_llama3, *const split_digit;
+extern const char *const split_gpt2, *const split_qwen2, *const split_llama3, *const split_tekken, *const split_digit;
 
 #endif

@@ -251,17 +251,23 @@ static status encode_text(encode *c, strv text, size_t at, const tok_span *plain
 
 /* A stretch between raw added tokens: normalised, then the tokens that are looked for in normalised text. */
 static status encode_stretch(encode *c, strv text, size_t at, const tok_span *plain, size_t n_plain, err *e) {
-    tok_span here[8];
+    tok_span here[8], whole = {0, text.n};
     size_t n = 0;
-    for (size_t i = 0; i < n_plain && n < 8; i++)
-        if (plain[i].to > at && plain[i].from < at + text.n)
-            here[n++] = (tok_span){plain[i].from > at ? plain[i].from - at : 0, plain[i].to - at};
+    for (size_t i = 0; i < n_plain; i++) {
+        if (plain[i].to <= at || plain[i].from >= at + text.n) continue;
+        if (n == sizeof here / sizeof *here) { /* more than anyone gives: all of it is plain then */
+            here[0] = whole;
+            n = 1;
+            break;
+        }
+        here[n++] = (tok_span){plain[i].from > at ? plain[i].from - at : 0, plain[i].to - at};
+    }
     if (!c->t->nfc) return cut_added(c, text, true, here, n, encode_text, e);
     strv v;
     buf space = {0};
     status s = nfc_normalize(text, &space, &v, e);
     /* Where normalising moved bytes the spans no longer fit: then the whole stretch counts as plain. */
-    tok_span whole = {0, v.n};
+    whole.to = v.n;
     bool same = strv_eq(v, text);
     if (!s) s = cut_added(c, v, true, same ? here : &whole, same ? n : n > 0, encode_text, e);
     buf_free(&space);

@@ -345,6 +345,10 @@ bool gguf_array_number(const gguf_array *a, size_t i, double *out) {
     return i < a->n && number(a->type, a->p + i * scalar_bytes(a->type), out);
 }
 
+strv gguf_array_bytes(const gguf_array *a) {
+    return (strv){(const char *)a->p, a->n * scalar_bytes(a->type)};
+}
+
 strv gguf_header(const gguf *g) {
     return (strv){(const char *)g->file.p, g->header};
 }

@@ -48,8 +48,10 @@ bool gguf_array_get(const gguf *g, const char *key, gguf_array *out);
 bool gguf_array_is_text(const gguf_array *a);
 /* Walks an array of strings; start with *at = 0, called at most n times. */
 strv gguf_array_text(const gguf_array *a, size_t *at);
-/* Element i of an array of 32-bit integers or floats as a double; false for other kinds. */
+/* Element i of an array of integers or floats as a double; false for other kinds and behind the end. */
 bool gguf_array_number(const gguf_array *a, size_t i, double *out);
+/* The bytes of an array of numbers or bools; empty for strings. */
+strv gguf_array_bytes(const gguf_array *a);
 
 /* Metadata and directory as they stand in the file, for the fingerprint. */
 strv gguf_header(const gguf *g);

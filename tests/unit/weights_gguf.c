@@ -91,6 +91,7 @@ static unsigned walk(const gguf *g) {
         sum += gguf_size(g, keys[k], &z) + gguf_real(g, keys[k], &d) + gguf_bool(g, keys[k], &t);
         if (gguf_text(g, keys[k], &v)) sum += touch(v.p, v.n);
         if (gguf_array_get(g, keys[k], &a)) {
+            sum += touch(gguf_array_bytes(&a).p, gguf_array_bytes(&a).n);
             size_t at = 0;
             for (size_t i = 0; i < a.n; i++) {
                 if (gguf_array_is_text(&a)) v = gguf_array_text(&a, &at), sum += touch(v.p, v.n);
@@ -122,7 +123,8 @@ static void test_read(buf *b) {
     size_t at = 0;
     CHECK(gguf_array_get(g, "words", &a) && a.n == 3 && gguf_array_is_text(&a) && strv_is(gguf_array_text(&a, &at), "a") &&
               gguf_array_text(&a, &at).n == 0 && strv_is(gguf_array_text(&a, &at), "ccc"), "an array of texts");
-    CHECK(gguf_array_get(g, "numbers", &a) && gguf_array_number(&a, 1, &d) && d == -7 && !gguf_array_number(&a, 2, &d), "an array of numbers");
+    CHECK(gguf_array_get(g, "numbers", &a) && gguf_array_number(&a, 1, &d) && d == -7 && !gguf_array_number(&a, 2, &d) &&
+              gguf_array_bytes(&a).n == 8, "an array of numbers");
     const gguf_tensor *w = gguf_find(g, "w"), *norm = gguf_find(g, "norm");
     CHECK(w && w->type == DT_Q8_0 && w->n_dims == 2 && w->dims[0] == 32 && w->dims[1] == 2 && w->bytes == 68, "a matrix");
     CHECK(norm && norm->bytes == 16 && ((const unsigned char *)norm->data)[0] == 96, "a vector at its offset");
