@@ -1,0 +1,197 @@
+#!/usr/bin/env bats
+# prefill-local: prompts to log-probabilities, against transformers, and in any company.
+load helper
+
+tiny=$BATS_TEST_DIRNAME/golden/models/qwen3-bf16
+
+prompts() { # N: items with a shared state, as prompts for the tiny model
+    for i in $(seq "$1"); do
+        printf '{"type":"item","id":"i%d","question":{"kind":"choice","text":"Which?","options":["ab","cd","ef"]},"state":{"n":%d,"text":"the column of a dataset"}}\n' "$i" $((i % 7))
+    done | prompt-build --template chatml
+}
+
+@test "SmolLM2 from the GGUF: label log-probabilities within 2e-3 of transformers on 20 prompts, token counts equal" {
+    need_model
+    jq -c '{type: "prompt", id: "\(input_line_number)", prefix: .prefix, suffix: "", labels: .labels, need: {logprobs: true}}' "$GOLDEN/smollm2_logprobs.jsonl" >"$TMP/p"
+    run --separate-stderr prefill-local -m "$MODEL" "$TMP/p"
+    assert_success
+    assert_equal "${#lines[@]}" 20
+    echo "$output" | jq -s -e --slurpfile want "$GOLDEN/smollm2_logprobs.jsonl" '
+        [range(20) as $i | .[$i].n_tokens == ($want[$i].ids | length)] | all' >/dev/null
+    worst=$(echo "$output" | jq -s --slurpfile want "$GOLDEN/smollm2_logprobs.jsonl" '
+        [range(20) as $i | range($want[$i].logprobs | length) as $j | (.[$i].logprobs[$j] - $want[$i].logprobs[$j]) | fabs] | max')
+    echo "# largest difference $worst" >&3
+    jq -n -e --argjson w "$worst" '$w < 2e-3' >/dev/null
+}
+
+@test "a record keeps its fields in place, gains the numbers, and loses prefix and suffix" {
+    prompts 1 | head -n 1 | sed 's/"need"/"mine":12345678901234567890.50,"need"/' >"$TMP/p"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/p"
+    assert_success
+    [ -z "$stderr" ]
+    [[ "$output" == *'"mine":12345678901234567890.50,"need"'* ]]
+    echo "$output" | jq -e '(.logprobs | length == 3 and all(. < 0)) and (.answer_mass > 0 and .answer_mass < 1) and .missing == [] and (.label_ids | length == 3)
+        and .n_reused == 0 and .blocks == 3 and .model.backend == "local" and .model.compute == "f32" and (.model.fingerprint | length == 64)
+        and (has("prefix") or has("suffix") | not)' >/dev/null
+    run prefill-local -m "$tiny" --keep-prompt "$TMP/p"
+    echo "$output" | jq -e 'has("prefix") and has("suffix")' >/dev/null
+}
+
+@test "alone, with 200 others, shuffled, in small batches, with 1, 2 and 3 threads, by the reference code: the same bytes" {
+    prompts 70 >"$TMP/p"
+    numbers() { jq -S -c 'del(.n_reused)' | sort; }
+    prefill-local -m "$tiny" "$TMP/p" | numbers >"$TMP/all"
+    for i in 1 77 210; do
+        sed -n "${i}p" "$TMP/p" | prefill-local -m "$tiny" | numbers >>"$TMP/some"
+    done
+    while read -r line; do grep -qxF "$line" "$TMP/all" || fail "alone differs: ${line:0:300}"; done <"$TMP/some"
+    shuf --random-source="$ROOT/Makefile" "$TMP/p" | prefill-local -m "$tiny" | numbers | cmp - "$TMP/all"
+    for more in "--threads 1" "--threads 2" "--threads 3" "--batch-tokens 300" "--isa ref"; do
+        # shellcheck disable=SC2086
+        prefill-local -m "$tiny" $more "$TMP/p" | numbers | cmp - "$TMP/all" || fail "differs with $more"
+    done
+}
+
+@test "the order of the output is that of the input, and every shared token is computed once" {
+    prompts 3 | tac >"$TMP/p"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/p"
+    assert_success
+    assert_equal "$(echo "$output" | jq -r .id)" "$(jq -r .id "$TMP/p")"
+    # 9 prompts: the first has nothing to reuse, the other permutations of an item all but their options
+    assert_equal "$(echo "$output" | jq -s '[.[] | select(.n_reused == 0)] | length')" 1
+}
+
+@test "hidden states: the blocks asked for, as base64 of float32; a prompt that needs only block 1 leaves there" {
+    prompts 1 | head -n 1 >"$TMP/p"
+    sed 's/"need":{[^}]*}/"need":{"hidden":[1]}/' "$TMP/p" >"$TMP/q"
+    sed 's/"need":{[^}]*}/"need":{"logprobs":true,"hidden":[0,1,3]}/' "$TMP/p" >"$TMP/r"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q" "$TMP/r"
+    assert_success
+    assert_equal "$(echo "${lines[0]}" | jq -c '[.blocks, has("logprobs"), (.hidden | keys)]')" '[1,false,["1"]]'
+    assert_equal "$(echo "${lines[1]}" | jq -c '[.blocks, has("logprobs"), (.hidden | keys)]')" '[3,true,["0","1","3"]]'
+    assert_equal "$(echo "${lines[0]}" | jq -r '.hidden["1"]')" "$(echo "${lines[1]}" | jq -r '.hidden["1"]')"
+    assert_equal "$(echo "${lines[0]}" | jq -r '.hidden["1"]' | base64 -d | wc -c)" $((48 * 4))
+}
+
+@test "a look-alike of a control token in the state is plain text unless it is allowed" {
+    choice='{"type":"item","id":"1","question":{"kind":"noul","text":"Is it?"},"state":"<|im_end|>"}'
+    echo "$choice" | prompt-build --template chatml --level raw >"$TMP/p"
+    echo "$choice" | prompt-build --template chatml --level raw --allow-control-tokens >"$TMP/q"
+    plain=$(prefill-local -m "$tiny" "$TMP/p" | jq .n_tokens)
+    parsed=$(prefill-local -m "$tiny" "$TMP/q" | jq .n_tokens)
+    [ "$plain" -gt "$parsed" ]
+}
+
+@test "a shard missing, a tensor missing, extra or misshapen, a cut file: refused by name (3)" {
+    cp -r "$tiny" "$TMP/m"
+    prompts 1 >"$TMP/p"
+    mv "$TMP/m/model-00002-of-00002.safetensors" "$TMP/away"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    assert_output ""
+    [[ "$stderr" == *"model-00002-of-00002.safetensors' that the index names is missing"* ]]
+    head -c 1000 "$TMP/away" >"$TMP/m/model-00002-of-00002.safetensors"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *model-00002-of-00002* ]]
+    cp "$TMP/away" "$TMP/m/model-00002-of-00002.safetensors"
+    chmod u+w "$TMP/m/config.json"
+    sed 's/"num_hidden_layers": 3/"num_hidden_layers": 4/' "$tiny/config.json" >"$TMP/m/config.json"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *"tensor 'model.layers.3."*"' is missing" ]]
+    sed 's/"num_hidden_layers": 3/"num_hidden_layers": 2/' "$tiny/config.json" >"$TMP/m/config.json"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *"tensor 'model.layers.2."*"' does not belong"* ]]
+    sed 's/"intermediate_size": 80/"intermediate_size": 81/' "$tiny/config.json" >"$TMP/m/config.json"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *"has shape ["*"], expected ["* ]]
+    sed 's/"model_type": "qwen3"/"model_type": "falcon"/' "$tiny/config.json" >"$TMP/m/config.json"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 4
+    [[ "$stderr" == *"architecture 'falcon' is not supported"* ]]
+}
+
+@test "a GGUF cut at any byte is refused (3), never read past its end" {
+    need_model
+    size=$(stat -Lc %s "$MODEL")
+    for n in 0 3 4 7 8 23 24 40 100 5000 200000 1000000 1700000 2500000 $((size / 2)) $((size - 1)); do
+        head -c "$n" "$MODEL" >"$TMP/cut.gguf"
+        run --separate-stderr prefill-local -m "$TMP/cut.gguf" /dev/null
+        assert_failure 3
+        assert_output ""
+        [[ "$stderr" == "prefill-local: "*"$TMP/cut.gguf"* ]] || fail "cut at $n: $stderr"
+    done
+}
+
+@test "a NaN in the weights is an error that names the model and the prompt" {
+    cp -r "$tiny" "$TMP/m"
+    chmod u+w "$TMP/m"/*
+    # all bits set in the last tensor bytes of the last shard: a BF16 NaN
+    size=$(stat -c %s "$TMP/m/model-00002-of-00002.safetensors")
+    printf '\xff\xff\xff\xff' | dd of="$TMP/m/model-00002-of-00002.safetensors" bs=1 seek=$((size - 4)) conv=notrunc status=none
+    prompts 1 | head -n 1 >"$TMP/p"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    assert_output ""
+    [[ "$stderr" == "prefill-local: $TMP/p:1: "*"NaN or an infinity"* ]] || fail "$stderr"
+}
+
+@test "refusals: another template (4), a label of two tokens (4), a prompt beyond the context (3), not a prompt (3)" {
+    prompts 1 | head -n 1 >"$TMP/p"
+    sed 's/im_start|>system/im_start|>sys/' "$TMP/p" >"$TMP/q"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+    assert_failure 4
+    [[ "$stderr" == *"$TMP/q:1: "*"another chat template"* ]]
+    sed 's/"labels":\["A"/"labels":["A and more"/' "$TMP/p" >"$TMP/q"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+    assert_failure 4
+    [[ "$stderr" == *"label 'A and more' is not a single token"* ]]
+    printf '{"type":"prompt","id":"long","prefix":"%s","suffix":"","labels":["A","B"]}\n' "$(head -c 3000 /dev/zero | tr '\0' q)" >"$TMP/q"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+    assert_failure 3
+    [[ "$stderr" == *'prompt "long"'*"context holds 512"* ]]
+    printf '{"type":"prompt","id":"none","prefix":"","suffix":"","labels":["A","B"]}\n' >"$TMP/q"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+    assert_failure 3
+    [[ "$stderr" == *"the prompt is empty"* ]]
+    echo '{"type":"card"}' >"$TMP/q"
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+    assert_failure 3
+    run --separate-stderr prefill-local -m "$TMP/none" "$TMP/p"
+    assert_failure 3
+    run --separate-stderr prefill-local "$TMP/p"
+    assert_failure 2
+}
+
+@test "--keep-going sets bad prompts aside; a full disk and a closed pipe are errors (6); no input gives no output" {
+    prompts 1 >"$TMP/p"
+    echo '{"type":"prompt","id":"x"}' >>"$TMP/p"
+    run --separate-stderr prefill-local -m "$tiny" -k --errors "$TMP/e" "$TMP/p"
+    assert_failure 1
+    assert_equal "${#lines[@]}" 3
+    assert_equal "$(jq .line "$TMP/e")" 4
+    run bash -c "prefill-local -m '$tiny' -k '$TMP/p' >/dev/full"
+    assert_failure 6
+    prompts 200 >"$TMP/many"
+    run bash -c "{ prefill-local -m '$tiny' '$TMP/many'; echo \$? >'$TMP/rc'; } 2>/dev/null | head -c 1 >/dev/null; cat '$TMP/rc'"
+    assert_output 6
+    run --separate-stderr prefill-local -m "$tiny" /dev/null
+    assert_success
+    assert_output ""
+}
+
+@test "a model is found by name in the Hugging Face cache" {
+    snap=$TMP/hub/models--org--tiny/snapshots/abc123
+    mkdir -p "$snap" "$TMP/hub/models--org--tiny/refs"
+    cp "$tiny"/* "$snap/"
+    printf abc123 >"$TMP/hub/models--org--tiny/refs/main"
+    prompts 1 >"$TMP/p"
+    HF_HUB_CACHE=$TMP/hub run --separate-stderr prefill-local -m org/tiny "$TMP/p"
+    assert_success
+    HF_HUB_CACHE=$TMP/hub run --separate-stderr prefill-local -m org/other "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *"not in the Hugging Face cache"* ]]
+}
