@@ -145,15 +145,24 @@ said() { [[ "$stderr" == *"$1"* ]] || fail "stderr: $stderr"; }
 }
 
 @test "tokenizers of other kinds are refused by name" {
-    for edit in '.model.type = "Unigram"|Unigram' '.model.byte_fallback = true|SentencePiece' \
-        '.pre_tokenizer = {type: "Metaspace"}|Metaspace' '.normalizer = {type: "Lowercase"}|Lowercase' \
-        '.pre_tokenizer.behavior = "MergedWithNext"|MergedWithNext' '.pre_tokenizer.pattern.Regex = "(a"|not understood'; do
+    while IFS=@ read -r edit said; do
         mkdir -p "$TMP/t"
-        jq "${edit%|*}" "$TOY/tokenizer.json" >"$TMP/t/tokenizer.json"
+        jq "$edit" "$TOY/tokenizer.json" >"$TMP/t/tokenizer.json"
         run --separate-stderr tokenize --model "$TMP/t" <<<'{"text":"a"}'
         assert_failure 3
-        said "${edit#*|}"
-    done
+        said "$said"
+    done <<'EOF'
+.model.type = "Unigram"@tokenizer model 'Unigram'
+.model.byte_fallback = true@SentencePiece
+.model.dropout = 0.1@model.dropout
+.pre_tokenizer = {type: "Metaspace"}@pre-tokenizer 'Metaspace'
+.pre_tokenizer = null@without the pre-tokenizer ByteLevel
+.pre_tokenizer.pretokenizers |= reverse@behind ByteLevel the pre-tokenizer 'Split'
+.pre_tokenizer.pretokenizers[0].behavior = "MergedWithNext"@split behaviour 'MergedWithNext'
+.pre_tokenizer.pretokenizers[0].pattern.Regex = "(a"@not understood
+.normalizer = {type: "Lowercase"}@normalizer 'Lowercase'
+.added_tokens[0].single_word = true@single word
+EOF
 }
 
 @test "an unknown chat template is refused (4) when a prompt needs it, and not before" {

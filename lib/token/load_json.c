@@ -10,6 +10,7 @@ typedef struct loader {
     tokenizer *t;
     const json *doc;
     buf scratch;
+    bool byte_level; /* the step that turns text into bytes was seen */
     err *e;
 } loader;
 
@@ -61,18 +62,21 @@ static status load_split(loader *l, jref p) {
 
 static status load_pre_tokenizer(loader *l, jref p) {
     jref type = json_get(l->doc, p, "type");
+    if (json_kind_of(l->doc, p) == JSON_NONE || json_kind_of(l->doc, p) == JSON_NULL) return ST_OK;
     if (json_is(l->doc, type, "Sequence")) {
         jref list = json_get(l->doc, p, "pretokenizers");
         status s = ST_OK;
         for (jref c = json_first(l->doc, list); !s && c != JREF_NONE; c = json_next(l->doc, list, c)) s = load_pre_tokenizer(l, c);
         return s;
     }
+    if (l->byte_level) return refuse(l, "behind ByteLevel the pre-tokenizer", type);
     if (json_is(l->doc, type, "Split")) return load_split(l, p);
     if (json_is(l->doc, type, "Digits")) {
         if (!flag(l, p, "individual_digits", false)) return refuse(l, "a Digits step that keeps digits together,", type);
         return splitter_add(l->t->split, strv_of(split_digit), false, l->e);
     }
     if (json_is(l->doc, type, "ByteLevel")) {
+        l->byte_level = true;
         if (flag(l, p, "add_prefix_space", false)) return refuse(l, "a prefix space in", type);
         return flag(l, p, "use_regex", true) ? splitter_add(l->t->split, strv_of(split_gpt2), false, l->e) : ST_OK;
     }
@@ -191,6 +195,7 @@ static status load(loader *l, strv text) {
     if (!s) s = load_model_settings(l, model);
     if (!s) s = load_normalizer(l, json_get(&doc, JREF_ROOT, "normalizer"));
     if (!s) s = load_pre_tokenizer(l, json_get(&doc, JREF_ROOT, "pre_tokenizer"));
+    if (!s && !l->byte_level) s = err_set(l->e, ST_INPUT, "a tokenizer without the pre-tokenizer ByteLevel is not supported (byte-level BPE is)");
     if (!s) s = load_vocab(l, json_get(&doc, model, "vocab"));
     if (!s) s = tok_index(l->t, l->e);
     if (!s) s = load_unknown(l, json_get(&doc, model, "unk_token"));

@@ -86,8 +86,7 @@ status tok_merge_add(tokenizer *t, strv left, strv right, size_t rank, err *e) {
         s = err_set(e, ST_INPUT, "merge %zu ('%.*s' with '%.*s') makes a token that is not in the vocabulary", rank + 1,
                     (int)left.n, left.p, (int)right.n, right.p);
     if (!s) {
-        tok_merge *m = slot(t, a, b);
-        if (m->rank == UINT32_MAX) *m = (tok_merge){a, b, (uint32_t)rank, c};
+        *slot(t, a, b) = (tok_merge){a, b, (uint32_t)rank, c}; /* of equal ones the last counts, as in the reference */
     }
     buf_free(&l);
     buf_free(&r);

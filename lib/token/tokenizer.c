@@ -106,7 +106,7 @@ static int added_order(const void *a, const void *b) {
 }
 
 status tok_finish(tokenizer *t, err *e) {
-    qsort(t->added, t->n_added, sizeof *t->added, added_order);
+    if (t->n_added) qsort(t->added, t->n_added, sizeof *t->added, added_order);
     for (size_t i = 0, c = 0; c <= 256; c++) {
         while (i < t->n_added && (unsigned char)t->added[i].text[0] < c) i++;
         t->first[c] = i;
