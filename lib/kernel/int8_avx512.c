@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 #include "kernel/int8_x86.h"
 
-enum { SLICE = 32, ROWS = 6 }; /* blocks whose corrections are kept at hand; rows of a tile */
+enum { SLICE = 32, ROWS = 7 }; /* blocks whose corrections are kept at hand; rows of a tile */
 
 typedef struct corrections {
     __m512i at[SLICE][2];
@@ -69,6 +69,7 @@ void int8_mul_avx512(const int8_t *x, const float *x_scale, size_t m, size_t blo
             switch (rows) {
 #define ROWS_CASE(R) \
     case R: tile_int8(R, q, blocks * QBLOCK, s, blocks, n, w + b0, &fix, y, c_stride, b0 == 0); break;
+                ROWS_CASE(7)
                 ROWS_CASE(6)
                 ROWS_CASE(5)
                 ROWS_CASE(4)

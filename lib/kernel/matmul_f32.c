@@ -28,7 +28,7 @@ typedef struct mul_job {
     size_t panels, group, groups;
 } mul_job;
 
-enum { OWN_WIDE = GROUP * KBLOCK * PANEL, OWN_SUM = ROWS * GROUP * PANEL, OWN_ROWS = PANEL * KBLOCK };
+enum { OWN_WIDE = KBLOCK * PANEL, OWN_SUM = ROWS * GROUP * PANEL, OWN_ROWS = PANEL * KBLOCK };
 enum { OWN = OWN_WIDE + OWN_SUM + OWN_ROWS };
 
 static void mul_pack(void *arg, size_t begin, size_t end, unsigned worker) {
@@ -83,7 +83,7 @@ static void mul_task(const mul_job *j, size_t row0, size_t p0, float *own) {
         size_t len = n_in - k < KBLOCK ? n_in - k : KBLOCK;
         const float *x = j->packed + (b * j->m + row0) * XSTRIDE;
         for (size_t p = 0; p < np; p++) {
-            const float *panel = mul_widen(j, p0 + p, k, len, wide + p * KBLOCK * PANEL, lines);
+            const float *panel = mul_widen(j, p0 + p, k, len, wide, lines);
             j->kn->ops.mul_panel(x, rows, panel, PANEL, len, sum + p * PANEL, GROUP * PANEL, k > 0);
         }
     }

@@ -19,6 +19,7 @@ INLINE void tile(const size_t rows, const float *x, const float *b, size_t b_str
     }
     for (; k > 0; k--, x++, b += b_stride) {
         vec w[TILE_VECS];
+        UNROLL for (size_t v = 0; v < TILE_VECS; v++) __builtin_prefetch(b + 12 * b_stride + v * VL);
         UNROLL for (size_t v = 0; v < TILE_VECS; v++) w[v] = v_load(b + v * VL);
         UNROLL for (size_t r = 0; r < rows; r++) {
             vec a = v_all(x[r * XSTRIDE]);

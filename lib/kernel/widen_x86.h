@@ -92,6 +92,12 @@ static void vec_widen(kmat_type t, const void *src, size_t n, float *dst) {
     for (; n >= elems; n -= elems, b += bytes, dst += elems) call; \
     break
     case KMAT_BF16:
+#if defined(__AVX512F__)
+        for (; n >= 16; n -= 16, b += 32, dst += 16) {
+            __m512i u = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)b));
+            _mm512_storeu_ps(dst, _mm512_castsi512_ps(_mm512_slli_epi32(u, 16)));
+        }
+#endif
         for (; n >= 8; n -= 8, b += 16, dst += 8) {
             __m256i u = _mm256_cvtepu16_epi32(widen_load(b));
             _mm256_storeu_ps(dst, _mm256_castsi256_ps(_mm256_slli_epi32(u, 16)));
