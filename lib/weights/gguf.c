@@ -204,7 +204,7 @@ static status read_all(gguf *g, err *e) {
     free(offsets);
     if (s) return s;
     g->n_tensors = (size_t)n_tensors;
-    qsort(g->tensors, g->n_tensors, sizeof *g->tensors, by_name);
+    if (g->n_tensors) qsort(g->tensors, g->n_tensors, sizeof *g->tensors, by_name);
     for (size_t i = 1; i < g->n_tensors; i++)
         if (strv_eq(g->tensors[i - 1].name, g->tensors[i].name))
             return err_set(e, ST_INPUT, "%s: tensor '%.*s' comes twice", g->path, shown(g->tensors[i].name), g->tensors[i].name.p);

@@ -18,7 +18,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 void weights_sort(weights *w) {
-    qsort(w->t, w->n, sizeof *w->t, by_name);
+    if (w->n) qsort(w->t, w->n, sizeof *w->t, by_name);
 }
 
 static status from_gguf(weights *w, const char *path, err *e) {
@@ -76,7 +76,7 @@ const weight *weights_at(const weights *w, size_t i) {
 
 const weight *weights_find(const weights *w, const char *name) {
     weight key = {.name = strv_of(name)};
-    return bsearch(&key, w->t, w->n, sizeof key, by_name);
+    return w->n ? bsearch(&key, w->t, w->n, sizeof key, by_name) : NULL;
 }
 
 status weights_hash(const weights *w, sha256 *h, err *e) {
