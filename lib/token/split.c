@@ -2,6 +2,7 @@
 #include "token/split.h"
 
 #include <pcre2.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ status splitter_add(splitter *s, strv pattern, bool drop_gaps, err *e) {
 typedef struct run {
     const splitter *s;
     pcre2_match_data *match;
+    pcre2_match_context *limits;
     splitter_piece piece;
     void *ctx;
 } run;
@@ -97,7 +99,7 @@ static status run_step(const run *r, size_t i, strv text, err *e) {
     size_t at = 0;
     status s = ST_OK;
     while (!s && at < text.n) {
-        int rc = pcre2_match(st->code, (PCRE2_SPTR)text.p, text.n, at, PCRE2_NO_UTF_CHECK, r->match, NULL);
+        int rc = pcre2_match(st->code, (PCRE2_SPTR)text.p, text.n, at, PCRE2_NO_UTF_CHECK, r->match, r->limits);
         if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) return err_set(e, ST_INPUT, "splitting the text failed (PCRE2 %d)", rc);
         PCRE2_SIZE from = text.n, to = text.n;
         if (rc >= 0) {
@@ -114,9 +116,16 @@ static status run_step(const run *r, size_t i, strv text, err *e) {
 }
 
 status splitter_run(const splitter *s, strv text, splitter_piece piece, void *ctx, err *e) {
-    run r = {s, pcre2_match_data_create(1, NULL), piece, ctx};
-    if (!r.match) return err_memory(e, 64);
+    run r = {s, pcre2_match_data_create(1, NULL), pcre2_match_context_create(NULL), piece, ctx};
+    if (!r.match || !r.limits) {
+        pcre2_match_data_free(r.match);
+        pcre2_match_context_free(r.limits);
+        return err_memory(e, 64);
+    }
+    /* A long run of white space is gone through backwards, once by each alternative. */
+    pcre2_set_match_limit(r.limits, text.n > UINT32_MAX / 16 ? UINT32_MAX : (uint32_t)text.n * 8 + 10000000);
     status st = run_step(&r, 0, text, e);
     pcre2_match_data_free(r.match);
+    pcre2_match_context_free(r.limits);
     return st;
 }

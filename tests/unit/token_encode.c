@@ -53,6 +53,22 @@ static void test_split(void) {
     splitter_free(s);
 }
 
+/* Longer than PCRE2's own limit on going back. */
+static void test_long_space(void) {
+    splitter *s;
+    err e = {0};
+    buf text = {0}, out = {0};
+    for (int i = 0; i < 12000000; i++) buf_byte(&text, ' ');
+    buf_byte(&text, 'x');
+    status st = splitter_create(&s, &e);
+    if (!st) st = splitter_add(s, strv_of(split_qwen2), false, &e);
+    if (!st) st = splitter_run(s, buf_strv(&text), join, &out, &e);
+    CHECK(st == ST_OK && out.len == text.len + 1 && memcmp(out.p + out.len - 3, "| x", 3) == 0, "12,000,000 spaces and a word %s", e.text);
+    splitter_free(s);
+    buf_free(&text);
+    buf_free(&out);
+}
+
 /* --- normal form C --- */
 
 static void composes(const char *text, const char *want) {
@@ -200,6 +216,7 @@ int main(void) {
     if (!mkdtemp(dir)) return 99;
     snprintf(file, sizeof file, "%s/tokenizer.json", dir);
     test_split();
+    test_long_space();
     test_nfc();
     test_encode();
     test_hostile();
