@@ -3,6 +3,7 @@
  * With one thread the clock is that thread's own processor time, so that a busy machine disturbs less.
  * The libraries are opened at run time, so that nothing else of the project can come to need them. */
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,20 @@ static void run_side(int side, const layer *l, shape s, size_t m, const float *x
     }
 }
 
+/* The root mean square error against sums in double, of the first rows and columns. */
+static double error_of(int side, const layer *l, shape s, const float *x, float *y) {
+    enum { M = 16, N = 64 };
+    double sum = 0;
+    run_side(side, l, s, M, x, NULL, y);
+    for (size_t m = 0; m < M; m++)
+        for (size_t n = 0; n < N; n++) {
+            double want = 0;
+            for (size_t k = 0; k < s.k; k++) want += (double)x[m * s.k + k] * l->w[n * s.k + k];
+            sum += (want - y[m * s.n + n]) * (want - y[m * s.n + n]) / (M * N);
+        }
+    return sqrt(sum);
+}
+
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -181,6 +196,11 @@ int main(int argc, char **argv) {
     for (size_t model = 0; model < 2; model++) {
         layer layers[5];
         for (size_t i = 0; i < models[model].n; i++) layer_open(&layers[i], models[model].s[i]);
+        size_t longest = models[model].n - 1;
+        printf("{\"model\":\"%s\",\"k\":%zu,\"rms_error_ours\":%.3g,\"rms_error_openblas\":%.3g,\"rms_error_onednn\":%.3g}\n", models[model].name,
+               models[model].s[longest].k, error_of(OURS_F32, &layers[longest], models[model].s[longest], x, y),
+               blas ? error_of(OPENBLAS, &layers[longest], models[model].s[longest], x, y) : 0,
+               dnnl ? error_of(ONEDNN, &layers[longest], models[model].s[longest], x, y) : 0);
         for (size_t mi = 0; mi < sizeof ms / sizeof *ms; mi++) {
             double ops = 0, rate[SIDES] = {0};
             for (size_t i = 0; i < models[model].n; i++)

@@ -10,8 +10,23 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
-#if defined(__AVX512F__)
+#if defined(__x86_64__)
 #include <immintrin.h>
+
+/* x[i] + x[i + 8], of that x[i] + x[i + 4] and so on: the fold of ref.c. */
+INLINE float v_fold8(__m256 a) {
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+}
+INLINE float v_top8(__m256 a) {
+    __m128 b = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_max_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_max_ss(b, _mm_movehdup_ps(b)));
+}
+#endif
+
+#if defined(__AVX512F__)
 enum { VL = 16, TILE_ROWS = 14, TILE_VECS = 2 };
 typedef __m512 vec;
 typedef __mmask16 vmask;
@@ -34,8 +49,11 @@ INLINE vmask v_bits(uint64_t bits) { return (vmask)bits; } /* lane i from bit i 
 INLINE vec v_exponent(vec t) {
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_slli_epi32(_mm512_castps_si512(t), 23), _mm512_set1_epi32(0x3f800000)));
 }
+INLINE float v_fold16(const vec *s) {
+    return v_fold8(_mm256_add_ps(_mm512_castps512_ps256(s[0]), _mm512_extractf32x8_ps(s[0], 1)));
+}
+INLINE float v_top(vec a) { return v_top8(_mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1))); }
 #elif defined(__AVX2__)
-#include <immintrin.h>
 enum { VL = 8, TILE_ROWS = 6, TILE_VECS = 2 };
 typedef __m256 vec;
 typedef __m256 vmask;
@@ -61,6 +79,8 @@ INLINE vmask v_bits(uint64_t bits) {
 INLINE vec v_exponent(vec t) {
     return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(t), 23), _mm256_set1_epi32(0x3f800000)));
 }
+INLINE float v_fold16(const vec *s) { return v_fold8(_mm256_add_ps(s[0], s[1])); }
+INLINE float v_top(vec a) { return v_top8(a); }
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 enum { VL = 4, TILE_ROWS = 6, TILE_VECS = 4 };
@@ -87,6 +107,13 @@ INLINE vmask v_bits(uint64_t bits) {
 INLINE vec v_exponent(vec t) {
     return vreinterpretq_f32_u32(vaddq_u32(vshlq_n_u32(vreinterpretq_u32_f32(t), 23), vdupq_n_u32(0x3f800000)));
 }
+/* x[i] + x[i + 8], of that x[i] + x[i + 4] and so on: the fold of ref.c. */
+INLINE float v_fold16(const vec *s) {
+    float32x4_t a = vaddq_f32(vaddq_f32(s[0], s[2]), vaddq_f32(s[1], s[3]));
+    float32x2_t b = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+    return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);
+}
+INLINE float v_top(vec a) { return vmaxnmvq_f32(a); }
 #endif
 
 #endif

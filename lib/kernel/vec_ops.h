@@ -84,15 +84,6 @@ INLINE vec vec_exp(vec x0) {
     return v_select(v_isnan(x0), x0, p);
 }
 
-/* The sixteen running sums, folded in halves. */
-static float vec_fold16(const vec *s) {
-    float f[16];
-    for (size_t v = 0; v < 16 / VL; v++) v_store(f + v * VL, s[v]);
-    for (int half = 8; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) f[i] = f[i] + f[i + half];
-    return f[0];
-}
-
 static void vec_rmsnorm(float *y, const float *x, size_t n, const float *w, float eps) {
     vec s[16 / VL];
     size_t i = 0;
@@ -107,7 +98,7 @@ static void vec_rmsnorm(float *y, const float *x, size_t n, const float *w, floa
         memcpy(tail, x + i, (n - i) * sizeof *x);
         for (size_t v = 0; v < 16 / VL; v++) s[v] = v_fma(v_load(tail + v * VL), v_load(tail + v * VL), s[v]);
     }
-    float r = 1.0f / sqrtf(vec_fold16(s) / (float)n + eps);
+    float r = 1.0f / sqrtf(v_fold16(s) / (float)n + eps);
     for (i = 0; n - i >= VL; i += VL) v_store(y + i, v_mul(v_mul(v_load(x + i), v_all(r)), v_load(w + i)));
     for (; i < n; i++) y[i] = x[i] * r * w[i];
 }
@@ -138,10 +129,7 @@ static void vec_rope_half(float *x, const float *cos, const float *sin, size_t h
 static float vec_attn_block(float *s, uint64_t mask, float *max, float *sum) {
     vec top = v_all(*max), part[16 / VL], none = v_all(-INFINITY);
     for (size_t i = 0; i < ABLOCK; i += VL) top = v_max(v_select(v_bits(mask >> i), v_load(s + i), none), top);
-    float lanes[VL], m = *max;
-    v_store(lanes, top);
-    for (int i = 0; i < VL; i++)
-        if (lanes[i] > m) m = lanes[i];
+    const float m = v_top(top);
     for (size_t v = 0; v < 16 / VL; v++) part[v] = v_all(0);
     for (size_t i = 0; i < ABLOCK; i += 16)
         UNROLL for (size_t v = 0; v < 16 / VL; v++) {
@@ -152,7 +140,7 @@ static float vec_attn_block(float *s, uint64_t mask, float *max, float *sum) {
         }
     float factor = kernel_expf(*max - m);
     *max = m;
-    *sum = fmaf(*sum, factor, vec_fold16(part));
+    *sum = fmaf(*sum, factor, v_fold16(part));
     return factor;
 }
 
