@@ -107,8 +107,8 @@ static char dir[] = "/tmp/anyjev-token-XXXXXX";
 static char file[64];
 
 static void write_bytes(const char *p, size_t n) {
-    err e = {0};
-    if (file_write(file, p, n, &e)) exit(99);
+    FILE *f = fopen(file, "wb"); /* no fsync: thousands of these */
+    if (!f || fwrite(p, 1, n, f) != n || fclose(f)) exit(99);
 }
 
 static const char vocabulary[] =
