@@ -42,20 +42,34 @@ static void mul_pack(void *arg, size_t begin, size_t end, unsigned worker) {
         }
 }
 
+/* Asks for what will be read next, past what the hardware foresees: it ends at pages and at rows. */
+static void prefetch(const unsigned char *p, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+}
+
 /* The block [k0, k0 + len) of panel p as float32 [len][PANEL]: where it is, or in dst. */
 static const float *mul_widen(const mul_job *j, size_t p, size_t k0, size_t len, float *dst, float *rows) {
     const kmat *w = j->w;
     const kernel_ops *ops = &j->kn->ops;
-    size_t size = kmat_block_bytes(w->type);
+    size_t elems = kmat_block_elems(w->type), size = kmat_block_bytes(w->type), k1 = k0 + len;
+    size_t after = w->n_in - k1 < KBLOCK ? w->n_in - k1 : KBLOCK; /* elements of the block after this; 0 = the last */
     if (w->form == KMAT_PANELS) {
         const unsigned char *src = w->data + (p * w->n_in + k0) * PANEL * size;
         if (w->type == KMAT_F32 && (uintptr_t)src % sizeof(float) == 0) return (const float *)(const void *)src;
+        prefetch(src + len * PANEL * size, after * PANEL * size);
         ops->widen(w->type, src, len * PANEL, dst);
         return dst;
     }
     size_t first = p * PANEL, n = w->n_out - first < PANEL ? w->n_out - first : PANEL;
-    const unsigned char *src = w->data + first * w->row_bytes + k0 / kmat_block_elems(w->type) * size;
-    for (size_t r = 0; r < n; r++) ops->widen(w->type, src + r * w->row_bytes, len, rows + r * KBLOCK);
+    const unsigned char *src = w->data + first * w->row_bytes + k0 / elems * size;
+    for (size_t r = 0; r < n; r++) {
+        const unsigned char *row = src + r * w->row_bytes;
+        if (after > 0)
+            prefetch(row + len / elems * size, after / elems * size);
+        else if (first + r + PANEL < w->n_out)
+            prefetch(w->data + (first + r + PANEL) * w->row_bytes, (w->n_in < KBLOCK ? w->n_in : KBLOCK) / elems * size);
+        ops->widen(w->type, row, len, rows + r * KBLOCK);
+    }
     for (size_t r = n; r < PANEL; r++) memset(rows + r * KBLOCK, 0, len * sizeof *rows);
     ops->transpose(rows, KBLOCK, len, dst);
     return dst;
