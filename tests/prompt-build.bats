@@ -114,11 +114,11 @@ LK.0007.stream_chemistry"
 }
 
 @test "label, weight, group, meta and unknown fields pass through as they were written" {
-    choice 1 '["a","b"]' '{}' ',"label":"b","weight":0.50,"group":"g","meta":{"x":1.0},"mine":12345678901234567890' >"$TMP/i"
+    choice 1 '["a","b"]' '{}' ',"label":"b","weight":0.50,"group":"g","meta":{"x":1.0},"m\u0069ne\"":12345678901234567890,"card":"x"' >"$TMP/i"
     run prompt-build --template none "$TMP/i"
     assert_success
     for l in "${lines[@]}"; do
-        [[ "$l" == *'"label":"b","weight":0.50,"group":"g","meta":{"x":1.0},"mine":12345678901234567890}' ]] || fail "$l"
+        [[ "$l" == *'"label":"b","weight":0.50,"group":"g","meta":{"x":1.0},"m\u0069ne\"":12345678901234567890,"card":"x"}' ]] || fail "$l"
     done
 }
 

@@ -74,6 +74,8 @@ void jw_open(jw *w, char bracket); /* '{' or '[' */
 void jw_close(jw *w, char bracket);
 void jw_key(jw *w, const char *key);
 void jw_key_view(jw *w, strv key);
+/* A key as it stands in a document, quotes and escapes included (json_raw of a key). */
+void jw_key_raw(jw *w, strv quoted);
 void jw_text(jw *w, const char *s); /* NULL writes null */
 void jw_view(jw *w, strv s);
 void jw_size(jw *w, size_t v);

@@ -44,6 +44,13 @@ void jw_key_view(jw *w, strv key) {
     w->after_key = true;
 }
 
+void jw_key_raw(jw *w, strv quoted) {
+    due(w);
+    buf_view(w->out, quoted);
+    buf_byte(w->out, ':');
+    w->after_key = true;
+}
+
 void jw_key(jw *w, const char *key) {
     jw_key_view(w, strv_of(key));
 }

@@ -20,11 +20,12 @@ static void put(jw *w, const char *key, strv v) {
 
 /* Fields of an item that are made anew on its prompts. */
 static bool consumed(const json *doc, jref key) {
-    static const char *const names[] = {"type", "id", "question", "state", "card", "key", "kind", "options", "perm", "labels", "system", "user", "split",
+    static const char *const names[] = {"type", "id", "question", "state", "key", "kind", "options", "perm", "labels", "system", "user", "split",
                                         "prefix", "suffix", "template", "need", "state_sha256", "prompt_sha256", "item", "allow_control_tokens", "centers"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (json_is(doc, key, names[i])) return true;
-    return false;
+    /* A case's card is in its state by now; an item may have a field of that name. */
+    return json_is(doc, key, "card") && json_is(doc, json_get(doc, JREF_ROOT, "type"), "case");
 }
 
 static void put_extra(const maker *m, jw *w) {
@@ -32,8 +33,7 @@ static void put_extra(const maker *m, jw *w) {
     if (x)
         for (jref k = json_first(x, JREF_ROOT); k != JREF_NONE; k = json_next(x, JREF_ROOT, k)) {
             if (consumed(x, k)) continue;
-            strv key = json_raw(x, k);
-            jw_key_view(w, (strv){key.p + 1, key.n - 2});
+            jw_key_raw(w, json_raw(x, k));
             jw_raw(w, json_raw(x, json_value(x, k)));
         }
     if (m->item->group.n && (!x || json_get(x, JREF_ROOT, "group") == JREF_NONE)) {
