@@ -111,3 +111,12 @@ END
     run bash -c "ls '$TMP'/out*"
     assert_failure
 }
+
+@test "an endless line and an endless file are refused (3), before they take all memory" {
+    run --separate-stderr card-parse /dev/zero
+    assert_failure 3
+    [[ "$stderr" == "card-parse: /dev/zero: more than "*" bytes" ]]
+    run --separate-stderr head-apply /dev/zero
+    assert_failure 3
+    [[ "$stderr" == "head-apply: /dev/zero:1: a line of more than "* ]]
+}

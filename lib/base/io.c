@@ -103,6 +103,8 @@ status input_next(input *in, bool *more, strv *line, err *e) {
             if (s) return s;
             continue;
         }
+        if (in->text.len - in->pos > INPUT_MAX)
+            return err_set(e, ST_INPUT, "%s:%zu: a line of more than %zu bytes; expected JSON Lines", in->name, in->line + 1, INPUT_MAX);
         status s = input_fill(in, e);
         if (s) return s;
     }
@@ -134,6 +136,10 @@ status file_read(const char *path, buf *out, err *e) {
     if (fd < 0) return err_set(e, ST_INPUT, "%s: cannot open: %s", name, strerror(errno));
     status s = ST_OK;
     for (;;) {
+        if (out->len > INPUT_MAX) {
+            s = err_set(e, ST_INPUT, "%s: more than %zu bytes", name, INPUT_MAX);
+            break;
+        }
         if (!buf_reserve(out, IO_CHUNK)) {
             s = buf_ok(out, e);
             break;

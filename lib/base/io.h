@@ -9,6 +9,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* The longest line, and the largest file that is read whole: what goes on for longer is no record but an
+ * endless device or the wrong file, and is refused before it takes all memory. */
+#define INPUT_MAX ((size_t)1 << 30)
+
 /* --- input: the lines of files, one after the other ("-" is standard input; no files: likewise) --- */
 typedef struct input input;
 
