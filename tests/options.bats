@@ -23,6 +23,17 @@ programs() { (cd "$ROOT/filters" && for f in *.c; do echo "${f%.c}"; done); }
     done
 }
 
+@test "every value that an option may take and every default stands in the man page" {
+    for p in $(programs); do
+        "$BIN/$p" --help | tr '\n' ' ' | sed -E 's/ +/ /g' >"$TMP/help"
+        tr '\n' ' ' <"$ROOT/man/$p.1" >"$TMP/man"
+        grep -oE 'one of [^ ;]+[|][^ ;]+' "$TMP/help" | sed 's/^one of //' | tr '|' '\n' | sort -u >"$TMP/values"
+        while read -r v; do grep -qwF -- "$v" "$TMP/man" || fail "$p: the value '$v' is not in its man page"; done <"$TMP/values"
+        grep -oE '[(]default: [^)]+' "$TMP/help" | sed 's/.*: //' | sort -u >"$TMP/values"
+        while read -r v; do grep -qF -- "$v" "$TMP/man" || fail "$p: the default '$v' is not in its man page"; done <"$TMP/values"
+    done
+}
+
 @test "--help and -h print the usage on stdout and exit 0; --version names version and commit" {
     for p in $(programs); do
         run --separate-stderr "$BIN/$p" -h
