@@ -69,7 +69,8 @@ typedef struct kmat kmat;
 /* Borrows data (e.g. a mapped file; any alignment), which must outlive the kmat and hold exactly `bytes`.
  * ST_INPUT when the size does not fit the shape. Free with kmat_close(). */
 status kmat_open(kmat **out, kmat_type t, const void *data, size_t bytes, size_t n_out, size_t n_in, err *e);
-/* The same for data that kmat_pack_into() wrote: the bytes are compared with kmat_pack_bytes(). */
+/* The same for data that kmat_pack_into() wrote: the bytes are compared with kmat_pack_bytes(); form INT8 must
+ * begin on a multiple of 4 bytes (of 64, to be fast). */
 status kmat_open_packed(kmat **out, kmat_form form, kmat_type t, const void *data, size_t bytes, size_t n_out,
                         size_t n_in, err *e);
 /* Bytes of the packed form, 0 when that type has no such form (PANELS of a quantised type) or on overflow. */

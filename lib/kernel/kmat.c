@@ -46,6 +46,8 @@ status kmat_open_packed(kmat **out, kmat_form form, kmat_type t, const void *dat
     if (need == 0 || need != bytes)
         return err_set(e, ST_INPUT, "a packed %s matrix of %zu x %zu elements takes %zu bytes, not %zu", kmat_type_name(t),
                        n_out, n_in, need, bytes);
+    if (form == KMAT_INT8 && (uintptr_t)data % sizeof(float) != 0)
+        return err_set(e, ST_INPUT, "a packed int8 matrix does not begin on a multiple of %zu bytes", sizeof(float));
     return kmat_new(out, form, t, data, n_out, n_in, e);
 }
 

@@ -47,6 +47,30 @@ static void test_mul(kernel *kn, size_t m, size_t n_out, size_t n_in) {
     free(w), free(x), free(bias), free(y), free(y0), free(y2);
 }
 
+static void test_refusals(kernel *kn) {
+    err e = {0};
+    kmat *m = NULL;
+    static float data[64 * 64];
+    CHECK(kmat_open(&m, KMAT_F32, data, 4 * 10 * 9 - 1, 10, 9, &e) == ST_INPUT && !m, "a byte short: %s", e.text);
+    CHECK(kmat_open(&m, KMAT_Q4_K, data, 144, 1, 255, &e) == ST_INPUT, "not whole blocks: %s", e.text);
+    CHECK(kmat_open(&m, KMAT_F32, data, 0, 0, 9, &e) == ST_INPUT, "no rows: %s", e.text);
+    CHECK(kmat_open(&m, KMAT_F32, data, 16, SIZE_MAX / 2, 9, &e) == ST_INPUT, "more than memory: %s", e.text);
+    CHECK(kmat_open_packed(&m, KMAT_PANELS, KMAT_F32, data, 33 * 9 * 4, 33, 9, &e) == ST_INPUT, "panels are padded: %s", e.text);
+    CHECK(kmat_open_packed(&m, KMAT_PANELS, KMAT_Q8_0, data, 32 * 34, 32, 32, &e) == ST_INPUT, "no panels of blocks: %s", e.text);
+    CHECK(kmat_open_packed(&m, KMAT_INT8, KMAT_F32, (char *)data + 1, 1152, 32, 32, &e) == ST_INPUT, "misaligned: %s", e.text);
+    CHECK(kmat_open_packed(&m, KMAT_INT8, KMAT_F32, data, 1152, 32, 32, &e) == ST_OK, "and as it should be");
+    kmat *again = NULL;
+    CHECK(kmat_pack(kn, &again, m, KMAT_PANELS, &e) == ST_INPUT && !again, "packed twice: %s", e.text);
+    kmat_close(m);
+    kernel *none = NULL;
+    kernel_isa isa;
+    CHECK(!kernel_isa_parse("sse9", &isa) && kernel_isa_parse("neon", &isa) && isa == KERNEL_NEON, "names of instruction sets");
+#if !defined(__aarch64__)
+    CHECK(kernel_open(&none, KERNEL_NEON, 1, &e) == ST_REFUSED && !none, "not this processor: %s", e.text);
+#endif
+    CHECK(kernel_open(&none, KERNEL_AUTO, 5000, &e) == ST_USAGE && !none, "too many threads: %s", e.text);
+}
+
 static void test_attn(kernel *kn, size_t heads, size_t kv, size_t d, size_t prefix, size_t n) {
     err e = {0};
     size_t keys = prefix + n, pos0 = prefix;
@@ -152,6 +176,7 @@ int main(void) {
     test_attn(kn, 3, 3, 300, 64, 10);
     test_rows(kn);
     test_math();
+    test_refusals(kn);
     kernel_close(kn);
     return test_end();
 }
