@@ -54,17 +54,10 @@ static status need(loader *l, spelling s, size_t block, size_t rows, size_t cols
     return ST_OK;
 }
 
-static kmat_type kmat_of(dtype t) {
-    static const kmat_type types[DT_COUNT] = {
-        [DT_F32] = KMAT_F32,   [DT_F16] = KMAT_F16,   [DT_BF16] = KMAT_BF16, [DT_Q8_0] = KMAT_Q8_0, [DT_Q4_0] = KMAT_Q4_0, [DT_Q4_1] = KMAT_Q4_1,
-        [DT_Q5_0] = KMAT_Q5_0, [DT_Q5_1] = KMAT_Q5_1, [DT_Q4_K] = KMAT_Q4_K, [DT_Q5_K] = KMAT_Q5_K, [DT_Q6_K] = KMAT_Q6_K};
-    return types[t];
-}
-
 static status matrix(loader *l, spelling s, size_t block, size_t rows, size_t cols, kmat **out) {
     const weight *t;
     status st = need(l, s, block, rows, cols, &t);
-    if (!st && (st = kmat_open(out, kmat_of(t->type), t->data, t->bytes, rows, cols, l->e))) err_prefix(l->e, "%s: tensor '%.*s'", l->m->path, (int)t->name.n, t->name.p);
+    if (!st && (st = kmat_open(out, t->type, t->data, t->bytes, rows, cols, l->e))) err_prefix(l->e, "%s: tensor '%.*s'", l->m->path, (int)t->name.n, t->name.p);
     return st;
 }
 
@@ -74,7 +67,7 @@ static status vector(loader *l, spelling s, size_t block, size_t n, float **out)
     if (st) return st;
     *out = mem_aligned(n, sizeof **out);
     if (!*out) return err_memory(l->e, n * sizeof **out);
-    kmat_widen(kmat_of(t->type), t->data, n, *out);
+    kmat_widen(t->type, t->data, n, *out);
     return ST_OK;
 }
 

@@ -108,18 +108,6 @@ static status take_value(cursor *c, entry *x) {
     return s;
 }
 
-/* Types by their numbers in the file. */
-static bool tensor_type(uint64_t number, dtype *t) {
-    static const struct {
-        uint64_t number;
-        dtype type;
-    } known[] = {{0, DT_F32}, {1, DT_F16}, {2, DT_Q4_0}, {3, DT_Q4_1}, {6, DT_Q5_0}, {7, DT_Q5_1},
-                 {8, DT_Q8_0}, {12, DT_Q4_K}, {13, DT_Q5_K}, {14, DT_Q6_K}, {30, DT_BF16}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (known[i].number == number) return *t = known[i].type, true;
-    return false;
-}
-
 static status take_tensor(cursor *c, gguf_tensor *t, uint64_t *offset) {
     uint64_t v, n = 0;
     status s = take_string(c, &t->name);
@@ -135,10 +123,10 @@ static status take_tensor(cursor *c, gguf_tensor *t, uint64_t *offset) {
         t->dims[i] = (size_t)v;
     }
     if ((s = take(c, 4, &v))) return s;
-    if (!tensor_type(v, &t->type))
+    if (v > UINT32_MAX || !kmat_type_of_ggml((uint32_t)v, &t->type))
         return err_set(c->e, ST_INPUT, "%s: tensor '%.*s' is of type %llu, which is not supported; expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K",
                        c->g->path, shown(t->name), t->name.p, (unsigned long long)v);
-    if (t->dims[0] % dtype_block(t->type) || !dtype_bytes(t->type, total, &t->bytes))
+    if (t->dims[0] % kmat_block_elems(t->type) || !kmat_bytes(t->type, total, &t->bytes))
         return bad(c, "a tensor's row is no whole number of blocks");
     return take(c, 8, offset);
 }

@@ -10,14 +10,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "weights/dtype.h"
+#include "kernel/kernel.h"
 
 typedef struct gguf gguf;
 
 typedef struct gguf_tensor {
     strv name;
     size_t n_dims, dims[4]; /* dims[0] varies fastest: a matrix [n_out][n_in] has dims {n_in, n_out} */
-    dtype type;
+    kmat_type type;
     const void *data; /* inside the mapping */
     size_t bytes;
 } gguf_tensor;

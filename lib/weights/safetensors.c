@@ -27,9 +27,9 @@ static status add_tensor(weights *w, const char *path, const json *doc, jref key
     weight t = {.name = {copy, name.n}, .dims = {1, 1, 1, 1}};
     jref obj = json_value(doc, key), type = json_get(doc, obj, "dtype"), shape = json_get(doc, obj, "shape"),
          offsets = json_get(doc, obj, "data_offsets");
-    if (json_is(doc, type, "F32")) t.type = DT_F32;
-    else if (json_is(doc, type, "F16")) t.type = DT_F16;
-    else if (json_is(doc, type, "BF16")) t.type = DT_BF16;
+    if (json_is(doc, type, "F32")) t.type = KMAT_F32;
+    else if (json_is(doc, type, "F16")) t.type = KMAT_F16;
+    else if (json_is(doc, type, "BF16")) t.type = KMAT_BF16;
     else return bad(e, path, t.name, "its type is not supported; expected F32, F16 or BF16");
     t.n_dims = json_count(doc, shape);
     if (json_kind_of(doc, shape) != JSON_ARRAY || t.n_dims < 1 || t.n_dims > 4) return bad(e, path, t.name, "expected a shape of one to four dimensions");
@@ -42,7 +42,7 @@ static status add_tensor(weights *w, const char *path, const json *doc, jref key
     if ((s = json_size(doc, json_at(doc, offsets, 0), "data_offsets", &from, e))) return s;
     if ((s = json_size(doc, json_at(doc, offsets, 1), "data_offsets", &to, e))) return s;
     if (from > to || to > room) return bad(e, path, t.name, "it lies outside the file; the file is cut or its header is wrong");
-    if (!dtype_bytes(t.type, total, &want) || want != to - from) return bad(e, path, t.name, "its bytes do not fit its shape");
+    if (!kmat_bytes(t.type, total, &want) || want != to - from) return bad(e, path, t.name, "its bytes do not fit its shape");
     t.data = data + from;
     t.bytes = want;
     return weights_add(w, &t, e);

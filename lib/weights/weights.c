@@ -86,7 +86,7 @@ status weights_hash(const weights *w, sha256 *h, err *e) {
         const weight *t = &w->t[i];
         buf_clear(&head);
         buf_view(&head, t->name);
-        buf_printf(&head, "\n%s", dtype_name(t->type));
+        buf_printf(&head, "\n%s", kmat_type_name(t->type));
         for (size_t d = 0; d < t->n_dims; d++) buf_printf(&head, " %zu", t->dims[d]);
         buf_byte(&head, '\n');
         if (!(s = buf_ok(&head, e))) s = sha256_add(h, head.p, head.len, e);

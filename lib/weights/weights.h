@@ -6,14 +6,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
-#include "weights/dtype.h"
+#include "kernel/kernel.h"
 #include "weights/gguf.h"
 
 typedef struct weights weights;
 
 typedef struct weight {
     strv name; /* owned by the weights */
-    dtype type;
+    kmat_type type;
     size_t n_dims, dims[4]; /* outermost first: a matrix is {n_out, n_in} */
     const void *data;       /* inside a mapping */
     size_t bytes;

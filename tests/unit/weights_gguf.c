@@ -127,7 +127,7 @@ static void test_read(buf *b) {
     CHECK(gguf_array_get(g, "numbers", &a) && gguf_array_number(&a, 1, &d) && d == -7 && !gguf_array_number(&a, 2, &d) &&
               gguf_array_bytes(&a).n == 8, "an array of numbers");
     const gguf_tensor *w = gguf_find(g, "w"), *norm = gguf_find(g, "norm");
-    CHECK(w && w->type == DT_Q8_0 && w->n_dims == 2 && w->dims[0] == 32 && w->dims[1] == 2 && w->bytes == 68, "a matrix");
+    CHECK(w && w->type == KMAT_Q8_0 && w->n_dims == 2 && w->dims[0] == 32 && w->dims[1] == 2 && w->bytes == 68, "a matrix");
     CHECK(norm && norm->bytes == 16 && ((const unsigned char *)norm->data)[0] == 96, "a vector at its offset");
     CHECK(!gguf_find(g, "x"), "no such tensor");
     gguf_close(g);
