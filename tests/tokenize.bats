@@ -197,3 +197,11 @@ EOF
     run bash -c "{ '$BIN/tokenize' --model '$TOY' '$TMP/in'; echo \$? >'$TMP/status'; } | head -n 1"
     [ "$(cat "$TMP/status")" = 6 ]
 }
+
+@test "a compressed tokenizer that grows without end is refused (3)" {
+    command -v zstd >/dev/null || skip "needs zstd"
+    head -c 1200000000 /dev/zero | zstd -q -o "$TMP/bomb.json.zst"
+    run --separate-stderr tokenize --model "$TMP/bomb.json.zst" /dev/null
+    assert_failure 3
+    [[ "$stderr" == *"bomb.json.zst: more than "*" bytes when decompressed" ]]
+}

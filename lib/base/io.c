@@ -168,11 +168,15 @@ status file_read_zst(const char *path, buf *out, err *e) {
         size_t left = 1;
         if (!d) s = err_memory(e, raw.len);
         while (!s && (in.pos < in.size || left)) {
+            if (out->len > INPUT_MAX) {
+                s = err_set(e, ST_INPUT, "%s: more than %zu bytes when decompressed", path, INPUT_MAX);
+                break;
+            }
             if (!buf_reserve(out, IO_CHUNK)) {
                 s = buf_ok(out, e);
                 break;
             }
-            ZSTD_outBuffer o = {out->p + out->len, out->cap - out->len - 1, 0};
+            ZSTD_outBuffer o = {out->p + out->len, IO_CHUNK, 0};
             left = ZSTD_decompressStream(d, &o, &in);
             out->len += o.pos;
             if (ZSTD_isError(left)) s = err_set(e, ST_INPUT, "%s: zstd: %s", path, ZSTD_getErrorName(left));

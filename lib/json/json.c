@@ -10,6 +10,7 @@
 #define JSMN_PARENT_LINKS
 #include <jsmn.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "json/check.h"
 
@@ -55,6 +56,12 @@ status json_parse(json *doc, const char *text, size_t len, err *e) {
         doc->tokens[i].t.parent = (int)next;
     }
     return ST_OK;
+}
+
+status json_read_file(json *doc, buf *text, const char *path, err *e) {
+    status s = file_read(path, text, e);
+    if (!s && (s = json_parse(doc, text->p, text->len, e))) err_prefix(e, "%s", path);
+    return s;
 }
 
 void json_free(json *doc) {

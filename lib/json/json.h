@@ -34,6 +34,8 @@ typedef struct json {
 /* Parses the whole text. A message says the byte offset (from 1) and what was expected there. */
 status json_parse(json *doc, const char *text, size_t len, err *e);
 void json_free(json *doc);
+/* A file that is one JSON text: read into text (which must outlive the use of doc) and parsed; messages name the file. */
+status json_read_file(json *doc, buf *text, const char *path, err *e);
 
 json_kind json_kind_of(const json *doc, jref r);
 const char *json_kind_name(json_kind k); /* "an object", "a string", ... for messages */

@@ -229,12 +229,8 @@ static status load(registry *r, const json *doc, err *e) {
 status registry_load(registry *r, const char *path, err *e) {
     buf text = {0};
     json doc = {0};
-    status s = file_read(path, &text, e);
-    if (!s) {
-        s = json_parse(&doc, text.p, text.len, e);
-        if (!s) s = load(r, &doc, e);
-        if (s) err_prefix(e, "%s", path);
-    }
+    status s = json_read_file(&doc, &text, path, e);
+    if (!s && (s = load(r, &doc, e))) err_prefix(e, "%s", path);
     json_free(&doc);
     buf_free(&text);
     return s;
@@ -266,8 +262,7 @@ status registry_lock_write(const registry *r, const char *path, err *e) {
 status registry_lock_check(const registry *r, const char *path, err *e) {
     buf text = {0}, drift = {0}, scratch = {0};
     json doc = {0};
-    status s = file_read(path, &text, e);
-    if (!s && (s = json_parse(&doc, text.p, text.len, e))) err_prefix(e, "%s", path);
+    status s = json_read_file(&doc, &text, path, e);
     jref old = json_get(&doc, JREF_ROOT, "questions");
     for (size_t i = 0; !s && i < r->n; i++) {
         const question *q = &r->items[i];

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/io.h"
-
 static status load(readout *r, const json *doc, err *e) {
     struct {
         const char *key;
@@ -25,12 +23,8 @@ static status load(readout *r, const json *doc, err *e) {
 status readout_load(readout *r, const char *path, err *e) {
     buf text = {0};
     json doc = {0};
-    status s = file_read(path, &text, e);
-    if (!s) {
-        s = json_parse(&doc, text.p, text.len, e);
-        if (!s) s = load(r, &doc, e);
-        if (s) err_prefix(e, "%s", path);
-    }
+    status s = json_read_file(&doc, &text, path, e);
+    if (!s && (s = load(r, &doc, e))) err_prefix(e, "%s", path);
     json_free(&doc);
     buf_free(&text);
     return s;

@@ -141,8 +141,7 @@ static status of_gguf(const char *path, chat *c, err *e) {
 static status of_config(const char *path, chat *c, err *e) {
     buf text = {0}, scratch = {0};
     json doc = {0};
-    status s = file_read(path, &text, e);
-    if (!s && (s = json_parse(&doc, text.p, text.len, e))) err_prefix(e, "%s", path);
+    status s = json_read_file(&doc, &text, path, e);
     if (!s) {
         jref t = json_get(&doc, JREF_ROOT, "chat_template");
         if (json_kind_of(&doc, t) == JSON_ARRAY) { /* several by name: "default" counts */

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/mem.h"
 #include "json/json.h"
 #include "weights/weights_internal.h"
@@ -123,12 +122,10 @@ status safetensors_folder(weights *w, const char *dir, err *e) {
     buf_printf(&path, "%s/model.safetensors.index.json", dir);
     status s = buf_ok(&path, e);
     if (!s && access(path.p, F_OK) == 0) {
-        s = file_read(path.p, &text, e);
-        if (!s) s = json_parse(&doc, text.p, text.len, e);
+        s = json_read_file(&doc, &text, path.p, e);
         jref list = json_get(&doc, JREF_ROOT, "weight_map");
-        if (!s && json_count(&doc, list) == 0) s = err_set(e, ST_INPUT, "expected a weight_map");
-        if (s) err_prefix(e, "%s", path.p);
-        else s = add_shards(w, dir, &doc, list, e);
+        if (!s && json_count(&doc, list) == 0) s = err_set(e, ST_INPUT, "%s: expected a weight_map", path.p);
+        if (!s) s = add_shards(w, dir, &doc, list, e);
     } else if (!s) {
         buf_clear(&path);
         buf_printf(&path, "%s/model.safetensors", dir);
