@@ -46,6 +46,12 @@ load helper
     [ "$(ls "$TMP/prefix/bin")" = anyjev-pipe ]
 }
 
+@test "a card with white space in its name is refused by recipes, not torn in two" {
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" annotate "$TMP/a b.md" MODEL=x OUT="$TMP/o"
+    assert_failure 2
+    [[ "$stderr" == *"'$TMP/a b.md' has white space in its name"* ]]
+}
+
 @test "a recipe without cards or model says what to give, status from make" {
     run --separate-stderr "$ROOT/bin/anyjev-pipe" annotate OUT="$TMP/o"
     assert_failure

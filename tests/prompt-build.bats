@@ -145,6 +145,15 @@ bad() { # MESSAGE-PART LINE
     bad "invalid UTF-8" "$(printf '{"type":"item","id":"\xff"}')"
 }
 
+@test "a --model that is no model is refused (3), not taken for one without a template" {
+    mkdir "$TMP/empty"
+    for m in "$ROOT/README.md" "$TMP/empty" "$TMP/none"; do
+        run --separate-stderr prompt-build --model "$m" /dev/null
+        assert_failure 3
+        [[ "$stderr" == "prompt-build: "*"$m"* ]] || fail "$stderr"
+    done
+}
+
 @test "a line of 5 MB works; --keep-going sets bad records aside" {
     { printf '{"type":"item","id":"big","question":"column.annotate","state":"'; head -c 5000000 /dev/zero | tr '\0' x; printf '"}\n'; } >"$TMP/i"
     echo '{"type":"item","id":"no","question":"nothing","state":1}' >>"$TMP/i"

@@ -167,11 +167,33 @@ static void folder_of(const char *path, bool is_folder, buf *out) {
     else buf_text(out, ".");
 }
 
+static bool ends_in(const char *s, const char *tail) {
+    size_t n = strlen(s), k = strlen(tail);
+    return n >= k && strcmp(s + n - k, tail) == 0;
+}
+
+/* No template is a model's right; no model at all is a mistake in the path, and must not pass for it. */
+static status check_model(const char *path, bool is_folder, err *e) {
+    static const char *const marks[] = {"tokenizer.json", "tokenizer.json.zst", "tokenizer_config.json", "chat_template.jinja"};
+    bool found = !is_folder && (ends_in(path, ".json") || ends_in(path, ".json.zst"));
+    buf file = {0};
+    for (size_t i = 0; is_folder && !found && i < sizeof marks / sizeof *marks; i++) {
+        buf_clear(&file);
+        buf_printf(&file, "%s/%s", path, marks[i]);
+        found = !file.failed && access(file.p, F_OK) == 0;
+    }
+    buf_free(&file);
+    if (found) return ST_OK;
+    return err_set(e, ST_INPUT, "%s: no model; expected a GGUF file, or a folder with tokenizer.json", path);
+}
+
 status chat_of_model(const char *path, chat *c, err *e) {
     struct stat st;
     *c = CHAT_NONE;
     bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (!is_folder && gguf_is(path)) return of_gguf(path, c, e);
+    status m = check_model(path, is_folder, e);
+    if (m) return m;
     buf file = {0}, text = {0};
     folder_of(path, is_folder, &file);
     size_t n = file.len;

@@ -103,7 +103,9 @@ static void test_names(void) {
     }
     CHECK(wrong == 0 && strv_is(buf_strv(&all), CHAT_NAMES), "every family has its name in CHAT_NAMES");
     CHECK(chat_named("alpaca", &c, &e) == ST_USAGE && strstr(e.text, "alpaca"), "an unknown name: %s", e.text);
-    CHECK(chat_of_model("/nowhere", &c, &e) == ST_OK && c == CHAT_NONE, "no template: none");
+    /* A model without a template has none; a path that is no model is a mistake, not such a model. */
+    CHECK(chat_of_model("tests/fixtures/tokenizers/toy", &c, &e) == ST_OK && c == CHAT_NONE, "no template: none %s", e.text);
+    CHECK(chat_of_model("/nowhere", &c, &e) == ST_INPUT, "no model: refused");
     buf_free(&all);
 }
 
