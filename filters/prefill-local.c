@@ -81,6 +81,7 @@ static status read_need(job *j, const json *rec, prompt *p) {
     if (need != JREF_NONE && json_kind_of(rec, need) != JSON_OBJECT) return err_set(j->e, ST_INPUT, "field 'need': expected an object");
     if (hidden != JREF_NONE && json_kind_of(rec, hidden) != JSON_ARRAY) return err_set(j->e, ST_INPUT, "field 'need': 'hidden' is no array of blocks");
     if (!p->logprobs && !n) return err_set(j->e, ST_INPUT, "field 'need': expected \"logprobs\": true or blocks under \"hidden\"");
+    if (n > c->n_blocks + 1) return err_set(j->e, ST_INPUT, "field 'need': %zu blocks under 'hidden', the model has %zu", n, c->n_blocks);
     p->blocks = mem_zero(n, sizeof *p->blocks);
     if (!p->blocks || !size_mul(n, c->hidden_dim, &room) || !(p->hidden = mem_zero(room, sizeof *p->hidden))) return err_memory(j->e, n * sizeof *p->blocks);
     for (jref b = json_first(rec, hidden); b != JREF_NONE; b = json_next(rec, hidden, b)) {
@@ -88,6 +89,8 @@ static status read_need(job *j, const json *rec, prompt *p) {
         if (s) return s;
         if (p->blocks[p->n_blocks] > c->n_blocks)
             return err_set(j->e, ST_INPUT, "field 'need': the hidden state of block %zu is asked for, the model has %zu blocks", p->blocks[p->n_blocks], c->n_blocks);
+        for (size_t i = 0; i < p->n_blocks; i++)
+            if (p->blocks[i] == p->blocks[p->n_blocks]) return err_set(j->e, ST_INPUT, "field 'need': block %zu comes twice under 'hidden'", p->blocks[i]);
         p->n_blocks++;
     }
     return ST_OK;
@@ -228,8 +231,12 @@ static status write_prompt(job *j, const prompt *p, json *doc, buf text[F_COUNT]
     json_field fields[F_COUNT + 2];
     size_t n = 0;
     for (int f = 0; f < F_COUNT; f++) {
+        /* What was not asked for is dropped: an earlier run's numbers must not stand beside this model's name. */
         bool of_logprobs = f <= F_MISSING;
-        if ((of_logprobs && !p->logprobs) || (f == F_HIDDEN && !p->n_blocks)) continue;
+        if ((of_logprobs && !p->logprobs) || (f == F_HIDDEN && !p->n_blocks)) {
+            fields[n++] = (json_field){field_names[f], {NULL, 0}};
+            continue;
+        }
         if ((s = buf_ok(&text[f], j->e))) return s;
         fields[n++] = (json_field){field_names[f], buf_strv(&text[f])};
     }
@@ -253,15 +260,25 @@ static status write_all(job *j) {
     return s;
 }
 
+/* The name in the cache as it was given; of a path the last part, so that records do not tell where it lay. */
+static strv model_called(const char *given, const char *path) {
+    strv v = strv_of(given);
+    if (strcmp(given, path) != 0) return v;
+    while (v.n > 1 && v.p[v.n - 1] == '/') v.n--;
+    for (size_t i = v.n; i > 1; i--)
+        if (v.p[i - 2] == '/') return (strv){v.p + i - 1, v.n - i + 1};
+    return v;
+}
+
 static status make_identity(job *j, const char *path) {
     char hex[SHA256_HEX_SIZE];
     status s = model_fingerprint(j->m, tokenizer_sha256(j->t), hex, j->e);
     if (s) return s;
-    const char *slash = strrchr(path, '/');
+    strv name = model_called(j->o->model, path);
     jw w = jw_of(&j->identity);
     jw_open(&w, '{');
     jw_key(&w, "name");
-    jw_text(&w, slash && slash[1] ? slash + 1 : path);
+    jw_view(&w, name);
     jw_key(&w, "backend");
     jw_text(&w, "local");
     jw_key(&w, "compute");

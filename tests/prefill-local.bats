@@ -191,7 +191,55 @@ prompts() { # N: items with a shared state, as prompts for the tiny model
     prompts 1 >"$TMP/p"
     HF_HUB_CACHE=$TMP/hub run --separate-stderr prefill-local -m org/tiny "$TMP/p"
     assert_success
+    assert_equal "$(echo "${lines[0]}" | jq -r .model.name)" org/tiny
+    run --separate-stderr prefill-local -m "$snap/" "$TMP/p"
+    assert_equal "$(echo "${lines[0]}" | jq -r .model.name)" abc123
     HF_HUB_CACHE=$TMP/hub run --separate-stderr prefill-local -m org/other "$TMP/p"
     assert_failure 3
     [[ "$stderr" == *"not in the Hugging Face cache"* ]]
+}
+
+@test "a prompt filled before: numbers that are not asked for now do not stay beside the new model" {
+    prompts 1 | head -n 1 >"$TMP/p"
+    prefill-local -m "$tiny" --keep-prompt "$TMP/p" | sed 's/"need":{[^}]*}/"need":{"hidden":[1]}/' >"$TMP/q"
+    jq -e 'has("logprobs") and has("answer_mass")' "$TMP/q" >/dev/null
+    run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+    assert_success
+    echo "$output" | jq -e '(has("logprobs") or has("answer_mass") or has("missing") | not) and has("hidden")' >/dev/null
+}
+
+@test "a block asked for twice or more blocks than there are: refused (3)" {
+    prompts 1 | head -n 1 >"$TMP/p"
+    for need in '[1,1]' '[0,1,2,3,4]' '[9]'; do
+        sed 's/"need":{[^}]*}/"need":{"hidden":'"$need"'}/' "$TMP/p" >"$TMP/q"
+        run --separate-stderr prefill-local -m "$tiny" "$TMP/q"
+        assert_failure 3
+        [[ "$stderr" == *"field 'need'"* ]]
+    done
+}
+
+@test "a partial rotary embedding is refused (4), senseless yarn numbers (3) too" {
+    prompts 1 >"$TMP/p"
+    cp -r "$tiny" "$TMP/m"
+    jq '.partial_rotary_factor = 0.5' "$tiny/config.json" >"$TMP/m/config.json"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 4
+    [[ "$stderr" == *"partial_rotary_factor"* ]]
+    for change in '.beta_fast = -1' '.original_max_position_embeddings = 0' '.beta_slow = 0'; do
+        jq 'del(.rope_parameters) | .rope_scaling = ({rope_type: "yarn", factor: 4} | '"$change"')' "$tiny/config.json" >"$TMP/m/config.json"
+        run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+        assert_failure 3
+        [[ "$stderr" == *yarn* ]]
+    done
+}
+
+@test "bytes behind the last tensor are refused (3)" {
+    prompts 1 >"$TMP/p"
+    cp -r "$tiny" "$TMP/m"
+    shard=$(find "$TMP/m" -name '*.safetensors' | sort | tail -n 1)
+    chmod u+w "$shard"
+    printf x >>"$shard"
+    run --separate-stderr prefill-local -m "$TMP/m" "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *"1 bytes behind the last tensor"* ]]
 }

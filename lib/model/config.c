@@ -39,6 +39,9 @@ static status check(const model_config *c, err *e) {
     if (c->rope != ROPE_PLAIN && !(c->rope_factor >= 1)) return err_set(e, ST_INPUT, "RoPE scaling factor %g: expected at least 1", c->rope_factor);
     if (c->rope == ROPE_LLAMA3 && !(c->rope_high > c->rope_low && c->rope_low > 0 && c->rope_original > 0))
         return err_set(e, ST_INPUT, "RoPE scaling llama3: expected 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings");
+    if (c->rope_theta > 1e15 || c->rope_factor > 1e9) return err_set(e, ST_INPUT, "RoPE base %g or scaling factor %g: too large", c->rope_theta, c->rope_factor);
+    if (c->rope == ROPE_YARN && !(c->rope_fast > 0 && c->rope_fast < 1e9 && c->rope_slow > 0 && c->rope_slow < 1e9 && c->rope_original >= 1 && c->rope_original < 1e15))
+        return err_set(e, ST_INPUT, "RoPE scaling yarn: expected beta_fast, beta_slow and original_max_position_embeddings above 0");
     return ST_OK;
 }
 
@@ -76,6 +79,9 @@ static status read_rope(const reader *r, model_config *c) {
     status s = get_real(r, r->root, "rope_theta", 10000, &c->rope_theta);
     if (!s) s = get_real(r, from, "rope_theta", c->rope_theta, &c->rope_theta);
     if (s || absent(r, from)) return s;
+    double part = 1;
+    if ((s = get_real(r, from, "partial_rotary_factor", 1, &part))) return s;
+    if (part != 1) return err_set(r->e, ST_REFUSED, "RoPE on a part of each head (partial_rotary_factor %g) is not supported", part);
     jref type = json_get(r->doc, from, "rope_type");
     if (absent(r, type)) type = json_get(r->doc, from, "type");
     if (absent(r, type) || json_is(r->doc, type, "default")) return ST_OK;
@@ -136,6 +142,9 @@ static status read_all(const reader *r, model_config *c) {
         return err_set(r->e, ST_REFUSED, "a %s model with a sliding window on some layers is not supported", c->arch);
     jref window = json_get(r->doc, r->root, "sliding_window");
     if (strcmp(c->arch, "mistral") == 0 && !absent(r, window) && (s = json_size(r->doc, window, "sliding_window", &c->window, r->e))) return s;
+    double part = 1;
+    if ((s = get_real(r, r->root, "partial_rotary_factor", 1, &part))) return s;
+    if (part != 1) return err_set(r->e, ST_REFUSED, "RoPE on a part of each head (partial_rotary_factor %g) is not supported", part);
     if ((s = read_rope(r, c))) return s;
     return check(c, r->e);
 }
@@ -201,7 +210,14 @@ status config_read_gguf(model_config *c, const gguf *g, err *e) {
         c->rope_fast = 32;
         c->rope_slow = 1;
         c->rope_truncate = true;
-        gguf_real(g, key_of(c, "rope.scaling.attn_factor", key), &c->rope_attention);
+        gguf_real(g, key_of(c, "rope.scaling.yarn_beta_fast", key), &c->rope_fast);
+        gguf_real(g, key_of(c, "rope.scaling.yarn_beta_slow", key), &c->rope_slow);
+        /* Readers of GGUF disagree on what these multiply. */
+        static const char *const unclear[] = {"rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_ext_factor", "rope.scaling.yarn_log_multiplier"};
+        for (size_t i = 0; i < sizeof unclear / sizeof *unclear; i++) {
+            double v;
+            if (gguf_real(g, key_of(c, unclear[i], key), &v) && v != 1) return err_set(e, ST_REFUSED, "metadata '%s' of %g is not supported", key, v);
+        }
     }
     size_t window = 0;
     if (gguf_size(g, key_of(c, "attention.sliding_window", key), &window) && window) {

@@ -74,6 +74,13 @@ status safetensors_add(weights *w, const char *path, err *e) {
     qsort(w->t + first, w->n - first, sizeof *w->t, by_data);
     for (size_t i = first + 1; !s && i < w->n; i++)
         if ((const char *)w->t[i - 1].data + w->t[i - 1].bytes > (const char *)w->t[i].data) s = bad(e, path, w->t[i].name, "it overlaps another tensor");
+    /* As the reference has it, the data is filled: bytes that no tensor owns would escape the fingerprint. */
+    const char *end = (const char *)m->p + 8 + head;
+    for (size_t i = first; !s && i < w->n; i++) {
+        if ((const char *)w->t[i].data != end) s = bad(e, path, w->t[i].name, "a gap lies before it");
+        end = (const char *)w->t[i].data + w->t[i].bytes;
+    }
+    if (!s && end != (const char *)m->p + m->n) s = err_set(e, ST_INPUT, "%s: %zu bytes behind the last tensor", path, (size_t)((const char *)m->p + m->n - end));
     return s;
 }
 
