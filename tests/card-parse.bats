@@ -120,3 +120,12 @@ END
     assert_failure 3
     [[ "$stderr" == "head-apply: /dev/zero:1: a line of more than "* ]]
 }
+
+@test "a second Rows line and a number with separators are refused (3), not misread" {
+    printf '# Dataset: P / t\nRows: 5\nRows: 5\n- a | b | c | d | e\n' >"$TMP/c.md"
+    run card-parse "$TMP/c.md"
+    assert_failure 3
+    printf '# Dataset: P / t\nRows: 1,234; months covered: A to B\n- a | b | c | d | e\n' >"$TMP/c.md"
+    run card-parse "$TMP/c.md"
+    assert_failure 3
+}

@@ -135,6 +135,9 @@ bad() { # MESSAGE-PART LINE
     bad "2 to 26 options, found 27" "$(choice 1 "$options" '1')"
     bad "2 to 26 options, found 1" "$(choice 1 '["a"]' '1')"
     bad "comes twice" "$(choice 1 '["a","a"]' '1')"
+    bad "answered Yes" '{"type":"item","id":"1","question":{"kind":"noul","text":"Q","options":["No","Yes"]},"state":1}'
+    bad "option is empty" "$(choice 1 '["a",""]' '1')"
+    bad "1e400 is out of range" "$(choice 1 '["a","b"]' '[1e400]')"
     bad "has no question 'nothing'" '{"type":"item","id":"1","question":"nothing","state":1}'
     bad "'state' is missing" '{"type":"item","id":"1","question":"column.annotate"}'
     bad "none of the options" "$(choice 1 '["a","b"]' '1' ',"label":"c"')"

@@ -125,9 +125,11 @@ static status parse_sites(card *c, strv v) {
 
 static status parse_rows(card *c, strv v) {
     size_t i = 0;
+    if (c->has_rows) return bad(c, "a second 'Rows:' line");
     for (; i < v.n && v.p[i] >= '0' && v.p[i] <= '9'; i++)
         if (!size_mul(c->rows, 10, &c->rows) || !size_add(c->rows, (size_t)(v.p[i] - '0'), &c->rows)) return bad(c, "the number of rows is too large");
     if (i == 0) return bad(c, "no number of rows; expected 'Rows: N; months covered: A to B'");
+    if (i < v.n && v.p[i] != ';' && v.p[i] != ' ') return bad(c, "a number of rows that is no whole number in plain digits");
     c->has_rows = true;
     size_t at = first_of(v, "months covered:");
     if (at == v.n) return ST_OK;

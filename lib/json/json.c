@@ -243,7 +243,7 @@ status json_real(const json *doc, jref r, const char *what, double *out, err *e)
     }
     *out = strtod(big ? big : small, &end);
     free(big);
-    if (!isfinite(*out)) return err_set(e, ST_INPUT, "field '%s': %.40s is out of range", what, s.p);
+    if (!isfinite(*out)) return err_set(e, ST_INPUT, "field '%s': %.*s is out of range", what, (int)(s.n > 40 ? 40 : s.n), s.p);
     return ST_OK;
 }
 

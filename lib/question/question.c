@@ -41,7 +41,11 @@ static status read_options(question *q, const json *doc, jref obj, err *e) {
         status s = json_text_copy(doc, o, "options", &q->options[q->n_options], e);
         if (s) return s;
         const char *text = q->options[q->n_options];
-        if (!*text) return err_set(e, ST_INPUT, "field 'options': an option is empty");
+        if (!*text) {
+            free(q->options[q->n_options]);
+            q->options[q->n_options] = NULL;
+            return err_set(e, ST_INPUT, "field 'options': an option is empty");
+        }
         if (question_option(q, strv_of(text)) < q->n_options) {
             free(q->options[q->n_options]);
             q->options[q->n_options] = NULL;
@@ -49,6 +53,9 @@ static status read_options(question *q, const json *doc, jref obj, err *e) {
         }
         q->n_options++;
     }
+    /* The first option is the one that the label Yes stands for. */
+    if (q->kind == QUESTION_NOUL && (strcmp(q->options[0], "No") == 0 || strcmp(q->options[1], "Yes") == 0))
+        return err_set(e, ST_INPUT, "field 'options': of a noul question the first option is the one answered Yes");
     return ST_OK;
 }
 
