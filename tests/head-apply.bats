@@ -129,3 +129,18 @@ bad() { # STATUS MESSAGE-PART, the record on stdin
     run --separate-stderr head-apply -k -o "$TMP/nowhere/out" "$TMP/f"
     assert_failure 6
 }
+
+@test "a prompt's own fields never stand in for what a decision says" {
+    filled a 0 '[-1,-2,-3]' ',"probs":[0,0,1],"answer":"blue","level":"L2","run":{"x":1},"bundle":"b"' >"$TMP/f"
+    run head-apply -l raw "$TMP/f"
+    assert_success
+    assert_equal "$(echo "$output" | jq -c '[.answer, .level, .bundle, (.run | has("version"))]')" '["red","raw",null,true]'
+    refute_output --partial '"blue","level"'
+}
+
+@test "prompts that ask something else under one item or one key are refused" {
+    { filled a 0 '[-1,-2,-3]'; filled a 1 '[-1,-2,-3]' | sed 's/"red","green","blue"/"blue","green","red"/'; } | bad 3 "$TMP/bad:2: prompt \"a#1\": field 'options': not those of the item's other prompts"
+    { filled a 0 '[-1,-2,-3]'; filled b 0 '[-1,-2,-3]' | sed 's/"blue"/"grey"/'; } | bad 3 "not those of the prompts before with the key 'k1'"
+    filled a 0 '[-1,-2,-3]' | sed 's/"choice"/"noul"/' | bad 3 "a noul question has two options"
+    filled a 0 '[-1,-2]' | sed 's/"choice"/"noul"/; s/"red","green","blue"/"No","Yes"/; s/\[0,1,2\]/[0,1]/' | bad 3 "first the one answered Yes"
+}

@@ -102,6 +102,14 @@ LK.0007.stream_chemistry"
     assert_equal "$(echo "$output" | jq -r .state_sha256)" "$(jq -r .state_sha256 "$SHARED/data/states.jsonl")"
 }
 
+@test "a noul question may word its two options; the decision is about the first" {
+    printf '%s\n' '{"type":"item","id":"n","question":{"kind":"noul","text":"What is it?","options":["a bird","no bird"]},"state":1,"label":"a bird"}' >"$TMP/i"
+    prompt-build --template none "$TMP/i" | prefill-fake --signal 3 >"$TMP/f"
+    run head-apply "$TMP/f"
+    assert_success
+    assert_equal "$(echo "$output" | jq -c '[.answer, .p_true > 0.9]')" '["a bird",true]'
+}
+
 @test "ids are stable: the same input gives the same bytes, without an id too" {
     printf '%s\n' '{"type":"item","question":"column.annotate","state":{"b":1,"a":[1.0,1e16,9007199254740993]}}' \
         '{"type":"item","question":"column.annotate","state":{"a":[1.0,1e16,9007199254740993],"b":1}}' >"$TMP/i"

@@ -13,7 +13,10 @@ size_t item_full(const item *x) {
 static bool of_prompt(const json *doc, jref key) {
     static const char *const names[] = {"type", "id", "item", "question", "key", "kind", "options", "centers", "perm", "labels", "system", "user",
                                         "split", "template", "prefix", "suffix", "need", "prompt_sha256", "allow_control_tokens", "logprobs",
-                                        "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "model"};
+                                        "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "model",
+                                        /* what a decision says itself: of equal keys the last one would count */
+                                        "probs", "answer", "answer_index", "confidence", "margin", "p_true", "value", "level", "calibration",
+                                        "diagnostics", "missing_labels", "bundle", "run"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (json_is(doc, key, names[i])) return true;
     return false;
@@ -55,6 +58,8 @@ static status take_options(item *x, const json *rec, err *e) {
     status s = ST_OK;
     for (jref o = json_first(rec, list); !s && o != JREF_NONE; o = json_next(rec, list, o))
         if (!(s = json_text_copy(rec, o, "options", &x->options[x->k], e))) x->k++;
+    if (!s && x->kind == ITEM_NOUL && (n != 2 || strcmp(x->options[0], "No") == 0 || strcmp(x->options[1], "Yes") == 0))
+        s = err_set(e, ST_INPUT, "field 'options': a noul question has two options, first the one answered Yes");
     bool given = json_count(rec, centers) == n;
     jref c = json_first(rec, centers);
     for (size_t i = 0; !s && i < n; i++) {
@@ -91,7 +96,11 @@ static status find_group(items *all, const char *key, size_t *group, err *e) {
         if (strcmp(all->keys[*group], key) == 0) return ST_OK;
     if (!mem_grow((void **)&all->keys, &all->cap_keys, all->n_keys + 1, sizeof *all->keys)) return err_memory(e, sizeof *all->keys);
     if (!(all->keys[all->n_keys] = mem_text(key, strlen(key)))) return err_memory(e, strlen(key));
-    all->n_keys++;
+    if (!mem_grow((void **)&all->first, &all->cap_first, all->n_keys + 1, sizeof *all->first)) {
+        free(all->keys[all->n_keys]);
+        return err_memory(e, sizeof *all->first);
+    }
+    all->first[all->n_keys++] = SIZE_MAX;
     return ST_OK;
 }
 
@@ -135,9 +144,27 @@ static void item_free(item *x) {
     free(x->missing);
 }
 
+static bool same_question(const item *x, const item *y) {
+    bool same = x->kind == y->kind && x->k == y->k;
+    for (size_t i = 0; same && i < x->k; i++) same = strcmp(x->options[i], y->options[i]) == 0;
+    return same;
+}
+
+/* Of an item that is there already: the prompt must ask what its other prompts ask. */
+static status check_same(const item *x, const json *rec, err *e) {
+    item y = {0};
+    status s = take_options(&y, rec, e);
+    if (!s && !same_question(x, &y)) s = err_set(e, ST_INPUT, "field 'options': not those of the item's other prompts");
+    item_free(&y);
+    return s;
+}
+
 static status new_item(items *all, const json *rec, char *id, size_t group, item **out, err *e) {
     item x = {.id = id, .group = group};
     status s = take_options(&x, rec, e);
+    /* A key is of one question: others under it would share its prior. */
+    if (!s && all->first[group] != SIZE_MAX && !same_question(&all->items[all->first[group]], &x))
+        s = err_set(e, ST_INPUT, "field 'options': not those of the prompts before with the key '%s'", all->keys[group]);
     if (!s) s = take_head(&x, rec, e);
     if (!s) s = take_name(&x, rec, e);
     if (!s && !(x.shifts = mem_zero(item_full(&x), sizeof *x.shifts))) s = err_memory(e, x.k * sizeof *x.shifts);
@@ -146,6 +173,7 @@ static status new_item(items *all, const json *rec, char *id, size_t group, item
         item_free(&x);
         return s;
     }
+    if (all->first[group] == SIZE_MAX) all->first[group] = all->n;
     all->items[all->n++] = x;
     *out = &all->items[all->n - 1];
     return ST_OK;
@@ -231,6 +259,7 @@ status items_add(items *all, const json *rec, const char *file, size_t line, err
         if (*slot) {
             x = &all->items[*slot - 1];
             free(id);
+            s = check_same(x, rec, e);
         } else if (!(s = new_item(all, rec, id, group, &x, e))) {
             x->file = file;
             x->line = line;
@@ -252,6 +281,7 @@ void items_free(items *all) {
     free(all->items);
     free(all->slots);
     free(all->keys);
+    free(all->first);
     free(all->model);
     *all = (items){0};
 }

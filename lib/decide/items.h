@@ -40,7 +40,8 @@ typedef struct items {
     size_t *slots; /* open addressing on id and key: index + 1 */
     size_t n_slots;
     char **keys; /* of the groups */
-    size_t n_keys, cap_keys;
+    size_t *first; /* of each group: its first item; n_keys of them */
+    size_t n_keys, cap_keys, cap_first;
     char *model; /* the field model of all prompts, as JSON */
 } items;
 
