@@ -243,3 +243,22 @@ prompts() { # N: items with a shared state, as prompts for the tiny model
     assert_failure 3
     [[ "$stderr" == *"1 bytes behind the last tensor"* ]]
 }
+
+@test "the older spelling of RoPE in config.json (rope_theta, rope_scaling) gives the same numbers as the newer one" {
+    for name in qwen3 llama llama-linear llama-yarn; do
+        old=$GOLDEN/models/$name-f32
+        rm -rf "$TMP/m"
+        cp -r "$old" "$TMP/m"
+        jq '.rope_theta = .rope_parameters.rope_theta
+            | (if .rope_parameters.rope_type != "default" then .rope_scaling = (.rope_parameters | del(.rope_theta)) else . end)
+            | del(.rope_parameters)' "$old/config.json" >"$TMP/m/config.json"
+        prompts 2 >"$TMP/p"
+        prefill-local -m "$old" "$TMP/p" | jq -c 'del(.model)' >"$TMP/a"
+        prefill-local -m "$TMP/m" "$TMP/p" | jq -c 'del(.model)' >"$TMP/b"
+        cmp "$TMP/a" "$TMP/b" || fail "$name differs"
+        # The comparison notices another base.
+        jq '.rope_theta = 77' "$TMP/m/config.json" >"$TMP/c" && cp "$TMP/c" "$TMP/m/config.json"
+        prefill-local -m "$TMP/m" "$TMP/p" | jq -c 'del(.model)' >"$TMP/b"
+        ! cmp -s "$TMP/a" "$TMP/b" || fail "$name: the base makes no difference"
+    done
+}
