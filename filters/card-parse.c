@@ -1,34 +1,13 @@
 /* card-parse: dataset cards (Markdown) in, one card record per card out. */
 #include <string.h>
 
-#include "base/io.h"
-#include "base/opt.h"
-#include "base/progress.h"
 #include "card/card.h"
-#include "json/json.h"
+#include "json/record.h"
 
 typedef struct settings {
-    const char *output, *errors;
-    bool strict, keep_going, progress;
+    record_opts out;
+    bool strict;
 } settings;
-
-static status note_bad(output *errors, const char *file, const err *why, err *e) {
-    buf b = {0};
-    jw w = jw_of(&b);
-    jw_open(&w, '{');
-    jw_key(&w, "type");
-    jw_text(&w, "error");
-    jw_key(&w, "file");
-    jw_text(&w, utf8_valid(file, strlen(file), NULL) ? file : NULL);
-    jw_key(&w, "status");
-    jw_int(&w, why->status);
-    jw_key(&w, "error");
-    jw_text(&w, utf8_valid(why->text, strlen(why->text), NULL) ? why->text : "(not UTF-8)");
-    jw_close(&w, '}');
-    status s = output_line(errors, &b, e);
-    buf_free(&b);
-    return s;
-}
 
 static status one_card(const settings *o, const char *path, output *out, err *e) {
     buf text = {0}, line = {0};
@@ -45,11 +24,7 @@ int main(int argc, char **argv) {
     settings o;
     const opt_def opts[] = {
         {.name = "strict", .kind = OPT_FLAG, .to = &o.strict, .help = "refuse lines that are no part of a card, and cards without product or rows"},
-        {.name = "output", .letter = 'o', .kind = OPT_TEXT, .arg = "FILE", .to = &o.output,
-         .help = "write to FILE, which appears whole or not at all, instead of standard output"},
-        {.name = "keep-going", .letter = 'k', .kind = OPT_FLAG, .to = &o.keep_going, .help = "set bad cards aside and do the others; exit 1 then"},
-        {.name = "errors", .kind = OPT_TEXT, .arg = "FILE", .to = &o.errors, .help = "with --keep-going: write what was bad to FILE"},
-        {.name = "progress", .kind = OPT_FLAG, .to = &o.progress, .help = "show progress on standard error even if that is no terminal"},
+        OUTPUT_OPTIONS(o.out),
     };
     const opt_program program = {.name = "card-parse", .operands = "[CARD ...]", .summary = "dataset cards to card records, one per card",
                                  .opts = opts, .n_opts = sizeof opts / sizeof *opts,
@@ -62,21 +37,21 @@ int main(int argc, char **argv) {
     err e = {0};
     output *out = NULL, *errors = NULL;
     size_t n_bad = 0;
-    status s = o.errors && !o.keep_going ? err_set(&e, ST_USAGE, "option --errors goes with --keep-going") : ST_OK;
-    if (!s) s = output_open(&out, o.output, false, &e);
-    if (!s && o.errors) s = output_open(&errors, o.errors, true, &e);
+    status s = record_opts_check(&o.out, &e);
+    if (!s) s = output_open(&out, o.out.output, false, &e);
+    if (!s && o.out.errors) s = output_open(&errors, o.out.errors, true, &e);
     char dash[] = "-", *only[] = {dash};
     char **files = rest.n ? rest.files : only;
     size_t n = rest.n ? rest.n : 1;
     progress bar;
-    progress_start(&bar, program.name, "cards", n, o.progress);
+    progress_start(&bar, program.name, "cards", n, o.out.progress);
     for (size_t i = 0; !s && i < n; i++, progress_step(&bar, 1)) {
         s = one_card(&o, files[i], out, &e);
-        if (s != ST_INPUT || !o.keep_going) continue;
+        if (s != ST_INPUT || !o.out.keep_going) continue;
         n_bad++;
         if (errors) {
             err why = e;
-            s = note_bad(errors, files[i], &why, &e);
+            s = record_error_put(errors, (record_where){files[i], 0}, (strv){NULL, 0}, &why, &e);
         } else {
             err_report(stderr, program.name, &e);
             s = ST_OK;

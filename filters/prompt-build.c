@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/share.h"
+#include "json/lines.h"
 #include "json/record.h"
 #include "question/prompts.h"
 #include "question/state.h"
@@ -194,32 +195,17 @@ static status run(job *j) {
     return s;
 }
 
-static status load_cards(job *j) {
-    char name[4096];
-    if (strlen(j->o->cards) >= sizeof name) return err_set(j->e, ST_INPUT, "%s: the name is too long", j->o->cards);
-    strcpy(name, j->o->cards);
-    char *files[] = {name};
-    input *in;
-    json doc = {0};
-    bool more = true;
-    status s = input_open(&in, files, 1, j->e);
-    while (!s && more) {
-        strv line;
-        if ((s = input_next(in, &more, &line, j->e)) || !more || !strv_trim(line).n) continue;
-        kept_card c = {.len = line.n};
-        s = json_parse(&doc, line.p, line.n, j->e);
-        if (!s) s = json_text_copy(&doc, json_get(&doc, JREF_ROOT, "sha256"), "sha256", &c.sha, j->e);
-        if (!s && (!(c.text = mem_text(line.p, line.n)) || !mem_grow((void **)&j->cards, &j->cap_cards, j->n_cards + 1, sizeof *j->cards))) s = err_memory(j->e, line.n);
-        if (!s) {
-            j->cards[j->n_cards++] = c;
-        } else {
-            err_prefix(j->e, "%s:%zu", name, input_line(in));
-            free(c.sha);
-            free(c.text);
-        }
+static status keep_card(void *ctx, const json *doc, err *e) {
+    job *j = ctx;
+    kept_card c = {.len = doc->len};
+    status s = json_text_copy(doc, json_get(doc, JREF_ROOT, "sha256"), "sha256", &c.sha, e);
+    if (!s && (!(c.text = mem_text(doc->text, doc->len)) || !mem_grow((void **)&j->cards, &j->cap_cards, j->n_cards + 1, sizeof *j->cards))) s = err_memory(e, doc->len);
+    if (!s) {
+        j->cards[j->n_cards++] = c;
+    } else {
+        free(c.sha);
+        free(c.text);
     }
-    json_free(&doc);
-    input_close(in);
     return s;
 }
 
@@ -256,7 +242,7 @@ static status prepare(job *j) {
     else if (!s && !(s = model_locate(o->model, &model, j->e))) s = chat_of_model(model, &j->style.chat, j->e);
     if (!s && o->question && !registry_find(&j->questions, strv_of(o->question))) s = err_set(j->e, ST_USAGE, "option --question: the registry has no question '%s'", o->question);
     if (!s && o->where) s = where_load(&j->where, o->where, j->e);
-    if (!s && o->cards) s = load_cards(j);
+    if (!s && o->cards) s = json_lines(o->cards, keep_card, j, j->e);
     j->style.readout = &j->readout;
     j->style.one = strcmp(o->level, "raw") == 0;
     j->style.allow_control_tokens = o->allow_control_tokens;

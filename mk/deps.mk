@@ -22,8 +22,3 @@ $(BUILD)/deps.ok: mk/deps.mk
 	@echo '#include <jsmn.h>' | $(CC) -E - >/dev/null 2>&1 || { echo "build: jsmn.h is missing (libjsmn-dev); run: make setup" >&2; exit 2; }
 	@echo 'int main(void){return 0;}' | $(CC) -x c - -o $(BUILD)/deps.try -llapack -lblas 2>/dev/null || { echo "build: LAPACK is missing (liblapack-dev); run: make setup" >&2; exit 2; }
 	@rm -f $(BUILD)/deps.try; touch $@
-
-ifeq ($(CUDA),)
-CUDA := $(if $(shell command -v nvcc 2>/dev/null),1,0)
-endif
-CUDA_SAY = :

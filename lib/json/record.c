@@ -22,8 +22,7 @@ status records_open(records **to, const char *program, const record_opts *o, cha
     if (!r) return err_memory(e, sizeof *r);
     r->program = program;
     r->o = o;
-    status s = ST_OK;
-    if (o->errors && !o->keep_going) s = err_set(e, ST_USAGE, "option --errors goes with --keep-going");
+    status s = record_opts_check(o, e);
     if (!s) s = input_open(&r->in, files, n, e);
     if (!s) s = output_open(&r->out, o->output, o->unbuffered, e);
     if (!s && o->errors) s = output_open(&r->errors, o->errors, true, e);
@@ -64,9 +63,45 @@ status records_bad(records *r, err *e) {
     return records_bad_at(r, records_where(r), r->text, e);
 }
 
+status record_error_put(output *errors, record_where at, strv raw, const err *reason, err *e) {
+    buf b = {0};
+    jw w = jw_of(&b);
+    jw_open(&w, '{');
+    jw_key(&w, "type");
+    jw_text(&w, "error");
+    jw_key(&w, "file");
+    jw_text(&w, utf8_valid(at.file, strlen(at.file), NULL) ? at.file : NULL);
+    if (at.line) {
+        jw_key(&w, "line");
+        jw_size(&w, at.line);
+    }
+    jw_key(&w, "status");
+    jw_int(&w, reason->status);
+    jw_key(&w, "error");
+    /* The reason may hold bytes of the input; the errors file must stay JSON. */
+    bool clean = utf8_valid(reason->text, strlen(reason->text), NULL);
+    jw_text(&w, clean ? reason->text : "the reason holds invalid UTF-8; run without --keep-going to see it");
+    if (raw.p) {
+        json doc = {0};
+        err ignored = {0};
+        jw_key(&w, "record");
+        if (json_parse(&doc, raw.p, raw.n, &ignored) == ST_OK) jw_raw(&w, raw);
+        else if (utf8_valid(raw.p, raw.n, NULL)) jw_view(&w, raw);
+        else jw_null(&w);
+        json_free(&doc);
+    }
+    jw_close(&w, '}');
+    status s = output_line(errors, &b, e);
+    buf_free(&b);
+    return s;
+}
+
+status record_opts_check(const record_opts *o, err *e) {
+    return o->errors && !o->keep_going ? err_set(e, ST_USAGE, "option --errors goes with --keep-going") : ST_OK;
+}
+
 status records_bad_at(records *r, record_where at, strv raw, err *e) {
     if (e->status != ST_INPUT && e->status != ST_REFUSED) return e->status;
-    status s = e->status;
     if (!r->o->keep_going) return err_prefix(e, "%s:%zu", at.file, at.line);
     r->bad++;
     if (!r->errors) {
@@ -75,33 +110,9 @@ status records_bad_at(records *r, record_where at, strv raw, err *e) {
         *e = (err){0};
         return ST_OK;
     }
-    buf b = {0};
-    jw w = jw_of(&b);
-    jw_open(&w, '{');
-    jw_key(&w, "type");
-    jw_text(&w, "error");
-    jw_key(&w, "file");
-    jw_text(&w, at.file);
-    jw_key(&w, "line");
-    jw_size(&w, at.line);
-    jw_key(&w, "status");
-    jw_int(&w, s);
-    jw_key(&w, "error");
-    /* The reason may hold bytes of the input; the errors file must stay JSON. */
-    bool clean = utf8_valid(e->text, strlen(e->text), NULL);
-    jw_text(&w, clean ? e->text : "the reason holds invalid UTF-8; run without --keep-going to see it");
-    json doc = {0};
-    err ignored = {0};
-    jw_key(&w, "record");
-    if (json_parse(&doc, raw.p, raw.n, &ignored) == ST_OK) jw_raw(&w, raw);
-    else if (utf8_valid(raw.p, raw.n, NULL)) jw_view(&w, raw);
-    else jw_null(&w);
-    json_free(&doc);
-    jw_close(&w, '}');
+    err reason = *e;
     *e = (err){0};
-    s = output_line(r->errors, &b, e);
-    buf_free(&b);
-    return s;
+    return record_error_put(r->errors, at, raw, &reason, e);
 }
 
 output *records_output(records *r) {

@@ -16,8 +16,9 @@ typedef struct record_opts {
     const char *errors, *output;
 } record_opts;
 
-/* Rows for a program's option table; o is a record_opts. */
-#define RECORD_OPTIONS(o)                                                                                            \
+/* Rows for a program's option table; o is a record_opts. OUTPUT_OPTIONS alone is for programs that read no records. */
+#define RECORD_OPTIONS(o) OUTPUT_OPTIONS(o), {.name = "unbuffered", .kind = OPT_FLAG, .to = &(o).unbuffered, .help = "hand on every record at once"}
+#define OUTPUT_OPTIONS(o)                                                                                            \
     {.name = "output", .letter = 'o', .kind = OPT_TEXT, .arg = "FILE", .to = &(o).output,                            \
      .help = "write to FILE, which appears whole or not at all, instead of standard output"},                        \
         {.name = "keep-going", .letter = 'k', .kind = OPT_FLAG, .to = &(o).keep_going,                               \
@@ -25,8 +26,7 @@ typedef struct record_opts {
         {.name = "errors", .kind = OPT_TEXT, .arg = "FILE", .to = &(o).errors,                                       \
          .help = "with --keep-going: write bad records to FILE with their line and reason"},                         \
         {.name = "progress", .kind = OPT_FLAG, .to = &(o).progress,                                                  \
-         .help = "show progress on standard error even if that is no terminal"},                                     \
-        {.name = "unbuffered", .kind = OPT_FLAG, .to = &(o).unbuffered, .help = "hand on every record at once"}
+         .help = "show progress on standard error even if that is no terminal"}
 
 /* Where a record stood; file is valid as long as the file names given to records_open. */
 typedef struct record_where {
@@ -50,6 +50,11 @@ record_where records_where(const records *r); /* of the record at hand */
  * ST_INPUT and ST_REFUSED can be set aside: other failures end the run. */
 status records_bad(records *r, err *e);
 status records_bad_at(records *r, record_where at, strv raw, err *e);
+
+/* The record of the errors file for `reason`: at.line 0 and raw.p NULL are left out. */
+status record_error_put(output *errors, record_where at, strv raw, const err *reason, err *e);
+/* --errors without --keep-going is a usage error. */
+status record_opts_check(const record_opts *o, err *e);
 
 output *records_output(records *r); /* owned by the records */
 status records_put(records *r, const buf *record, err *e); /* writes a line */

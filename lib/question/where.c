@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/mem.h"
-#include "json/json.h"
+#include "json/lines.h"
 
 static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static status add(where *w, const json *doc, err *e) {
+static status add(void *ctx, const json *doc, err *e) {
+    where *w = ctx;
     jref meta = json_get(doc, JREF_ROOT, "meta");
     if (!json_is(doc, json_get(doc, JREF_ROOT, "type"), "decision")) return err_set(e, ST_INPUT, "expected a record of type 'decision'");
     if (!json_is(doc, json_get(doc, JREF_ROOT, "answer"), "Yes")) return ST_OK;
@@ -35,23 +35,7 @@ static status add(where *w, const json *doc, err *e) {
 }
 
 status where_load(where *w, const char *path, err *e) {
-    input *in;
-    char name[4096];
-    if (strlen(path) >= sizeof name) return err_set(e, ST_INPUT, "%s: the name is too long", path);
-    strcpy(name, path);
-    char *files[] = {name};
-    status s = input_open(&in, files, 1, e);
-    json doc = {0};
-    bool more = true;
-    while (!s && more) {
-        strv line;
-        if ((s = input_next(in, &more, &line, e)) || !more || !strv_trim(line).n) continue;
-        s = json_parse(&doc, line.p, line.n, e);
-        if (!s) s = add(w, &doc, e);
-        if (s) err_prefix(e, "%s:%zu", path, input_line(in));
-    }
-    json_free(&doc);
-    input_close(in);
+    status s = json_lines(path, add, w, e);
     if (!s && w->n) qsort(w->pairs, w->n, sizeof *w->pairs, by_text);
     return s;
 }
