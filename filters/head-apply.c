@@ -184,11 +184,11 @@ static void put_decision(const job *j, const item *x, const verdict *v, buf *out
     jw_real(&w, v->result.confidence);
     jw_key(&w, "margin");
     jw_real(&w, v->result.margin);
-    if (x->kind == ITEM_NOUL) {
+    if (x->kind == QUESTION_NOUL) {
         jw_key(&w, "p_true");
         jw_real(&w, v->result.probs[0]);
     }
-    if (x->kind == ITEM_SCORE) {
+    if (x->kind == QUESTION_SCORE) {
         jw_key(&w, "value");
         jw_real(&w, value_of(x, v));
     }
@@ -210,7 +210,7 @@ static void put_decision(const job *j, const item *x, const verdict *v, buf *out
 /* --- System One: the answers under the questions' names --- */
 
 static void put_systemone(const job *j, const item *x, const verdict *v, buf *out) {
-    static const char *const kinds[] = {"choice", "noul", "score"};
+    const char *kind = question_kind_name(x->kind);
     json doc = {0};
     err ignored = {0};
     strv name = {0};
@@ -229,12 +229,12 @@ static void put_systemone(const job *j, const item *x, const verdict *v, buf *ou
     jw_key(&w, x->question);
     jw_open(&w, '{');
     jw_key(&w, "type");
-    jw_text(&w, kinds[x->kind]);
-    jw_key(&w, kinds[x->kind]);
-    if (x->kind == ITEM_NOUL) jw_real(&w, v->result.probs[0]);
-    else if (x->kind == ITEM_SCORE) jw_real(&w, value_of(x, v));
+    jw_text(&w, kind);
+    jw_key(&w, kind);
+    if (x->kind == QUESTION_NOUL) jw_real(&w, v->result.probs[0]);
+    else if (x->kind == QUESTION_SCORE) jw_real(&w, value_of(x, v));
     else jw_text(&w, x->options[v->result.answer]);
-    if (x->kind != ITEM_NOUL) {
+    if (x->kind != QUESTION_NOUL) {
         jw_key(&w, "confidence");
         jw_real(&w, v->result.confidence);
         jw_key(&w, "probabilities");
@@ -298,7 +298,7 @@ static char *probability(double p) {
 
 static char *note(const job *j, const item *x, const verdict *v) {
     buf b = {0};
-    if (x->kind == ITEM_SCORE) buf_printf(&b, "value %.3f", value_of(x, v));
+    if (x->kind == QUESTION_SCORE) buf_printf(&b, "value %.3f", value_of(x, v));
     if (x->missing) buf_printf(&b, "%smissing labels", b.len ? ", " : "");
     if (!at_raw(j) && v->result.flips > 0) buf_printf(&b, "%sthe order matters", b.len ? ", " : "");
     return buf_take(&b);

@@ -37,9 +37,7 @@ static double noise(uint64_t *state) {
 }
 
 static uint64_t seed_of(const job *j, strv text, uint64_t more) {
-    uint64_t h = 0xCBF29CE484222325u ^ (uint64_t)j->o->seed * 0x9E3779B97F4A7C15u ^ more;
-    for (size_t i = 0; i < text.n; i++) h = (h ^ (unsigned char)text.p[i]) * 0x100000001B3u;
-    return h;
+    return fnv1a(FNV_START ^ (uint64_t)j->o->seed * 0x9E3779B97F4A7C15u ^ more, text.p, text.n);
 }
 
 typedef struct planted {

@@ -9,10 +9,11 @@
 #include "json/record.h"
 #include "kernel/kernel.h"
 #include "model/model.h"
+#include "question/question.h"
 #include "token/prompt.h"
 #include "weights/locate.h"
 
-enum { LABELS_MAX = 26 };
+enum { LABELS_MAX = OPTIONS_MAX };
 
 typedef struct settings {
     record_opts rec;
@@ -196,7 +197,7 @@ static void put_hidden(const job *j, const prompt *p, buf *out) {
     buf_byte(out, '{');
     for (size_t b = 0; b < p->n_blocks; b++) {
         buf_printf(out, "%s\"%zu\":\"", b ? "," : "", p->blocks[b]);
-        /* Little endian in the record; so is every machine that this is built for (lib/kernel asserts it). */
+        /* Little endian in the record; so is every machine that this is built for (lib/kernel/internal.h asserts it). */
         base64_put(out, p->hidden + b * hd, hd * sizeof *p->hidden);
         buf_byte(out, '"');
     }

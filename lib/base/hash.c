@@ -64,6 +64,12 @@ status sha256_file(const char *path, char hex[SHA256_HEX_SIZE], err *e) {
     return s;
 }
 
+uint64_t fnv1a(uint64_t h, const void *bytes, size_t n) {
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001B3u;
+    return h;
+}
+
 static const char b64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 void base64_put(buf *out, const void *bytes, size_t n) {

@@ -3,6 +3,7 @@
 #define ANYJEV_BASE_HASH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -21,6 +22,10 @@ void sha256_free(sha256 *h);
 
 /* SHA-256 of a file's bytes. */
 status sha256_file(const char *path, char hex[SHA256_HEX_SIZE], err *e);
+
+/* FNV-1a, 64 bits: for tables, not for identities. Starts with FNV_START; goes on from h. */
+#define FNV_START 0xCBF29CE484222325u
+uint64_t fnv1a(uint64_t h, const void *bytes, size_t n);
 
 void base64_put(buf *out, const void *bytes, size_t n);
 /* Appends the decoded bytes; refuses bad characters, bad padding and stray bits. */

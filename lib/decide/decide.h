@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DECIDE_MAX = 26 };
+#include "question/question.h"
+
+enum { DECIDE_MAX = OPTIONS_MAX };
 
 /* p[n] = softmax of logp[n]; p may be logp. Needs at least one value that is finite. */
 void decide_softmax(double *p, const double *logp, size_t n);

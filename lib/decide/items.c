@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 size_t item_full(const item *x) {
-    return x->kind == ITEM_SCORE ? 1 : x->k;
+    return question_full(x->kind, x->k);
 }
 
 /* Fields that describe one prompt or its question: they do not pass through as they are. */
@@ -49,17 +49,14 @@ static status take_head(item *x, const json *rec, err *e) {
 static status take_options(item *x, const json *rec, err *e) {
     jref kind = json_get(rec, JREF_ROOT, "kind"), list = json_get(rec, JREF_ROOT, "options"), centers = json_get(rec, JREF_ROOT, "centers");
     size_t n = json_count(rec, list);
-    if (json_is(rec, kind, "choice")) x->kind = ITEM_CHOICE;
-    else if (json_is(rec, kind, "noul")) x->kind = ITEM_NOUL;
-    else if (json_is(rec, kind, "score")) x->kind = ITEM_SCORE;
-    else return err_set(e, ST_INPUT, "field 'kind': expected choice, noul or score");
+    status s = question_kind_read(rec, kind, &x->kind, e);
+    if (s) return s;
     if (json_kind_of(rec, list) != JSON_ARRAY || n < 2 || n > DECIDE_MAX) return err_set(e, ST_INPUT, "field 'options': expected 2 to %d strings", DECIDE_MAX);
     if (!(x->options = mem_zero(n, sizeof *x->options))) return err_memory(e, n * sizeof *x->options);
-    status s = ST_OK;
     for (jref o = json_first(rec, list); !s && o != JREF_NONE; o = json_next(rec, list, o))
         if (!(s = json_text_copy(rec, o, "options", &x->options[x->k], e))) x->k++;
-    if (!s && x->kind == ITEM_NOUL && (n != 2 || strcmp(x->options[0], "No") == 0 || strcmp(x->options[1], "Yes") == 0))
-        s = err_set(e, ST_INPUT, "field 'options': a noul question has two options, first the one answered Yes");
+    if (!s && x->kind == QUESTION_NOUL)
+        s = n == 2 ? question_noul_check(x->options[0], x->options[1], e) : err_set(e, ST_INPUT, "field 'options': a noul question has two options, found %zu", n);
     bool given = json_count(rec, centers) == n;
     jref c = json_first(rec, centers);
     for (size_t i = 0; !s && i < n; i++) {
@@ -104,13 +101,9 @@ static status find_group(items *all, const char *key, size_t *group, err *e) {
     return ST_OK;
 }
 
-static size_t hash_text(const char *s, size_t h) {
-    for (; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001B3u;
-    return h ^ h >> 29;
-}
-
 static size_t *slot_of(const items *all, const char *id, const char *key) {
-    size_t i = hash_text(key, hash_text(id, 0xCBF29CE484222325u)) & (all->n_slots - 1);
+    uint64_t h = fnv1a(fnv1a(FNV_START, id, strlen(id) + 1), key, strlen(key));
+    size_t i = (size_t)(h ^ h >> 29) & (all->n_slots - 1);
     for (; all->slots[i]; i = (i + 1) & (all->n_slots - 1)) {
         const item *x = &all->items[all->slots[i] - 1];
         if (strcmp(x->id, id) == 0 && strcmp(all->keys[x->group], key) == 0) break;
@@ -144,26 +137,19 @@ static void item_free(item *x) {
     free(x->missing);
 }
 
-static bool same_question(const item *x, const item *y) {
-    bool same = x->kind == y->kind && x->k == y->k;
-    for (size_t i = 0; same && i < x->k; i++) same = strcmp(x->options[i], y->options[i]) == 0;
+/* Does the prompt ask what x asks? (Compared in place: this is done for every prompt.) */
+static bool asks_the_same(const item *x, const json *rec) {
+    jref list = json_get(rec, JREF_ROOT, "options"), o = json_first(rec, list);
+    bool same = json_is(rec, json_get(rec, JREF_ROOT, "kind"), question_kind_name(x->kind)) && json_count(rec, list) == x->k;
+    for (size_t i = 0; same && i < x->k; i++, o = json_next(rec, list, o)) same = json_is(rec, o, x->options[i]);
     return same;
-}
-
-/* Of an item that is there already: the prompt must ask what its other prompts ask. */
-static status check_same(const item *x, const json *rec, err *e) {
-    item y = {0};
-    status s = take_options(&y, rec, e);
-    if (!s && !same_question(x, &y)) s = err_set(e, ST_INPUT, "field 'options': not those of the item's other prompts");
-    item_free(&y);
-    return s;
 }
 
 static status new_item(items *all, const json *rec, char *id, size_t group, item **out, err *e) {
     item x = {.id = id, .group = group};
     status s = take_options(&x, rec, e);
     /* A key is of one question: others under it would share its prior. */
-    if (!s && all->first[group] != SIZE_MAX && !same_question(&all->items[all->first[group]], &x))
+    if (!s && all->first[group] != SIZE_MAX && !asks_the_same(&all->items[all->first[group]], rec))
         s = err_set(e, ST_INPUT, "field 'options': not those of the prompts before with the key '%s'", all->keys[group]);
     if (!s) s = take_head(&x, rec, e);
     if (!s) s = take_name(&x, rec, e);
@@ -191,7 +177,7 @@ static status take_shift(const item *x, const json *rec, size_t *shift, err *e) 
         if (j == 0) *shift = option;
         if (option >= x->k || option != (*shift + j) % x->k) return err_set(e, ST_INPUT, "field 'perm': expected a cyclic shift of 0 to %zu", x->k - 1);
     }
-    if (x->kind == ITEM_SCORE && *shift) return err_set(e, ST_INPUT, "field 'perm': a score question has its bins in order");
+    if (x->kind == QUESTION_SCORE && *shift) return err_set(e, ST_INPUT, "field 'perm': a score question has its bins in order");
     for (size_t i = 0; i < x->n_shifts; i++)
         if (x->shifts[i]->shift == *shift) return err_set(e, ST_INPUT, "this permutation of the item comes twice");
     return ST_OK;
@@ -259,7 +245,7 @@ status items_add(items *all, const json *rec, const char *file, size_t line, err
         if (*slot) {
             x = &all->items[*slot - 1];
             free(id);
-            s = check_same(x, rec, e);
+            if (!asks_the_same(x, rec)) s = err_set(e, ST_INPUT, "field 'options': not those of the item's other prompts");
         } else if (!(s = new_item(all, rec, id, group, &x, e))) {
             x->file = file;
             x->line = line;

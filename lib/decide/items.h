@@ -3,9 +3,7 @@
 #define ANYJEV_DECIDE_ITEMS_H
 
 #include "decide/decide.h"
-#include "json/json.h"
-
-typedef enum item_kind { ITEM_CHOICE, ITEM_NOUL, ITEM_SCORE } item_kind;
+#include "question/question.h"
 
 typedef struct item_shift {
     size_t shift; /* of the cyclic shift: the option at the first position */
@@ -22,7 +20,7 @@ typedef struct item {
     char **options; /* [k] */
     double centers[DECIDE_MAX];
     size_t group; /* of items with the same question key: the prior is theirs */
-    item_kind kind;
+    question_kind kind;
     size_t k;
     item_shift **shifts; /* [n_shifts], in the order of arrival */
     size_t n_shifts;

@@ -4,6 +4,9 @@
 
 #include "kernel/kernel.h"
 
+/* Weights lie little-endian in files, hidden states in records: both are read and written as they are in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a little-endian machine");
+
 /* The fixed cuts of every sum; changing one changes the bits of results. */
 enum {
     PANEL = 32,   /* columns (outputs) of a weight panel */

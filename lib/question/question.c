@@ -12,14 +12,18 @@ const char *question_kind_name(question_kind k) {
     return kinds[k];
 }
 
-static status read_kind(question *q, const json *doc, jref obj, err *e) {
-    jref k = json_get(doc, obj, "kind");
+status question_kind_read(const json *doc, jref r, question_kind *k, err *e) {
     for (int i = 0; i < 3; i++)
-        if (json_is(doc, k, kinds[i])) {
-            q->kind = (question_kind)i;
+        if (json_is(doc, r, kinds[i])) {
+            *k = (question_kind)i;
             return ST_OK;
         }
     return err_set(e, ST_INPUT, "field 'kind': expected choice, noul or score");
+}
+
+status question_noul_check(const char *first, const char *second, err *e) {
+    if (strcmp(first, "No") != 0 && strcmp(second, "Yes") != 0) return ST_OK;
+    return err_set(e, ST_INPUT, "field 'options': a noul question lists first the one answered Yes");
 }
 
 static status read_options(question *q, const json *doc, jref obj, err *e) {
@@ -53,10 +57,7 @@ static status read_options(question *q, const json *doc, jref obj, err *e) {
         }
         q->n_options++;
     }
-    /* The first option is the one that the label Yes stands for. */
-    if (q->kind == QUESTION_NOUL && (strcmp(q->options[0], "No") == 0 || strcmp(q->options[1], "Yes") == 0))
-        return err_set(e, ST_INPUT, "field 'options': of a noul question the first option is the one answered Yes");
-    return ST_OK;
+    return q->kind == QUESTION_NOUL ? question_noul_check(q->options[0], q->options[1], e) : ST_OK;
 }
 
 size_t question_option(const question *q, strv text) {
@@ -131,7 +132,7 @@ static status read_all(question *q, const json *doc, jref obj, err *e) {
     if (!s && !there(doc, text)) s = err_set(e, ST_INPUT, "field 'text' is missing: the question's wording");
     if (!s) s = json_text_copy(doc, text, "text", &q->text, e);
     if (!s && !*q->text) s = err_set(e, ST_INPUT, "field 'text' is empty");
-    if (!s) s = read_kind(q, doc, obj, e);
+    if (!s) s = question_kind_read(doc, json_get(doc, obj, "kind"), &q->kind, e);
     if (!s) s = read_options(q, doc, obj, e);
     if (!s) s = read_centers(q, doc, obj, e);
     return s ? s : make_key(q, e);
@@ -163,8 +164,12 @@ const char *question_label(const question *q, size_t i) {
     return q->kind == QUESTION_SCORE && q->n_options <= 9 ? digits[i] : letters[i];
 }
 
+size_t question_full(question_kind kind, size_t k) {
+    return kind == QUESTION_SCORE ? 1 : k;
+}
+
 size_t question_shifts(const question *q) {
-    return q->kind == QUESTION_SCORE ? 1 : q->n_options;
+    return question_full(q->kind, q->n_options);
 }
 
 size_t question_at(const question *q, size_t s, size_t j) {

@@ -31,6 +31,12 @@ typedef struct question {
 status question_read(question *q, const json *doc, jref obj, err *e);
 void question_free(question *q);
 const char *question_kind_name(question_kind k);
+/* The kind that a JSON string names. */
+status question_kind_read(const json *doc, jref r, question_kind *k, err *e);
+/* Of a noul question the first option is the one that the label Yes stands for: ST_INPUT when the texts say otherwise. */
+status question_noul_check(const char *first, const char *second, err *e);
+/* Prompts that show every option at every position: k cyclic shifts (both orders of two), one for a score. */
+size_t question_full(question_kind kind, size_t k);
 /* Index of the option with this text, or n_options. */
 size_t question_option(const question *q, strv text);
 

@@ -23,10 +23,12 @@ static jref need(build *b, const json *doc, jref obj, const char *key) {
     return r;
 }
 
-static void copy(build *b, const char *name, jref r) {
+/* A field that must be there, as it stands. */
+static void put_field(build *b, const json *doc, jref obj, const char *key) {
+    jref r = need(b, doc, obj, key);
     if (b->s) return;
-    jw_key(&b->w, name);
-    jw_raw(&b->w, json_raw(b->doc, r));
+    jw_key(&b->w, key);
+    jw_raw(&b->w, json_raw(doc, r));
 }
 
 /* A string, cut to so many code points; null and absence give "". */
@@ -98,7 +100,7 @@ static void put_header(build *b, const json *card, jref at) {
     jref sites = json_get(card, at, "sites");
     for (jref s = json_first(card, sites); s != JREF_NONE; s = json_next(card, sites, s)) put_site(b, card, s);
     jw_close(&b->w, ']');
-    copy(b, "rows", need(b, card, at, "rows"));
+    put_field(b, card, at, "rows");
     buf_clear(&text);
     strv v;
     if (!b->s && !(b->s = json_text(card, need(b, card, at, "months_from"), &b->scratch, &v, b->e))) {
@@ -200,8 +202,8 @@ static void put_ontology(build *b, const json *c, jref from) {
     if (b->s) return;
     jw_key(&b->w, "ontology");
     jw_open(&b->w, '{');
-    copy(b, "id", need(b, c, o, "id"));
-    copy(b, "description", need(b, c, o, "description"));
+    put_field(b, c, o, "id");
+    put_field(b, c, o, "description");
     put_sorted(b, c, json_get(c, o, "aspects"), "aspects");
     jw_close(&b->w, '}');
 }
@@ -220,9 +222,9 @@ static void put_candidate(build *b, const json *c, jref from) {
     if (b->s) return;
     jw_key(&b->w, "candidate");
     jw_open(&b->w, '{');
-    copy(b, "label", need(b, c, x, "label"));
-    copy(b, "curie", need(b, c, x, "curie"));
-    copy(b, "ontology_id", need(b, c, x, "ontology_id"));
+    put_field(b, c, x, "label");
+    put_field(b, c, x, "curie");
+    put_field(b, c, x, "ontology_id");
     put_text(b, c, x, "description", TEXT_POINTS);
     put_first(b, c, json_get(c, x, "synonyms"), "synonyms", SYNONYMS);
     jref kids = json_get(c, x, "has_children");
@@ -238,9 +240,9 @@ static void put_term(build *b, const json *c, jref from, bool described) {
     if (b->s) return;
     jw_key(&b->w, "term");
     jw_open(&b->w, '{');
-    copy(b, "label", need(b, c, t, "label"));
+    put_field(b, c, t, "label");
     if (described) put_text(b, c, t, "description", TEXT_POINTS);
-    else copy(b, "curie", need(b, c, t, "curie"));
+    else put_field(b, c, t, "curie");
     jw_close(&b->w, '}');
 }
 
@@ -249,9 +251,9 @@ static void put_avu(build *b, const json *c, jref from) {
     if (b->s) return;
     jw_key(&b->w, "avu");
     jw_open(&b->w, '{');
-    copy(b, "attribute", need(b, c, a, "attribute"));
-    copy(b, "value", need(b, c, a, "value"));
-    copy(b, "unit", need(b, c, a, "unit"));
+    put_field(b, c, a, "attribute");
+    put_field(b, c, a, "value");
+    put_field(b, c, a, "unit");
     jw_close(&b->w, '}');
 }
 
@@ -264,26 +266,26 @@ status state_build(const char *question, const json *card, jref at, const json *
         put_target(&b, card, at, c, from, true);
     } else if (strcmp(question, "column.ontology") == 0) {
         put_target(&b, card, at, c, from, true);
-        copy(&b, "aspect", need(&b, c, from, "aspect"));
+        put_field(&b, c, from, "aspect");
     } else if (strcmp(question, "column.ontology_fits") == 0) {
         put_target(&b, card, at, c, from, true);
-        copy(&b, "aspect", need(&b, c, from, "aspect"));
+        put_field(&b, c, from, "aspect");
         put_ontology(&b, c, from);
     } else if (strcmp(question, "term.fits") == 0) {
-        copy(&b, "scope", need(&b, c, from, "scope"));
+        put_field(&b, c, from, "scope");
         put_target(&b, card, at, c, from, false);
-        copy(&b, "aspect", need(&b, c, from, "aspect"));
+        put_field(&b, c, from, "aspect");
         put_candidate(&b, c, from);
-        copy(&b, "n_candidates", need(&b, c, from, "n_candidates"));
+        put_field(&b, c, from, "n_candidates");
     } else if (strcmp(question, "avu.value_kind") == 0) {
         put_target(&b, card, at, c, from, true);
-        copy(&b, "aspect", need(&b, c, from, "aspect"));
+        put_field(&b, c, from, "aspect");
         put_term(&b, c, from, false);
     } else if (strcmp(question, "avu.keep") == 0) {
         put_avu(&b, c, from);
         put_term(&b, c, from, true);
-        copy(&b, "scope", need(&b, c, from, "scope"));
-        copy(&b, "target", need(&b, c, from, "target"));
+        put_field(&b, c, from, "scope");
+        put_field(&b, c, from, "target");
         put_first(&b, c, json_get(c, from, "siblings"), "siblings", SIBLINGS);
     } else {
         known = false;

@@ -49,8 +49,7 @@ void tok_unmap(strv text, buf *out) {
 }
 
 static size_t text_hash(strv s) {
-    uint64_t h = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < s.n; i++) h = (h ^ (unsigned char)s.p[i]) * 0x100000001B3u;
+    uint64_t h = fnv1a(FNV_START, s.p, s.n);
     return (size_t)(h ^ h >> 32);
 }
 
