@@ -17,10 +17,7 @@ BIN   ?= $(pipelines)/../bin
 LEVEL ?= L0
 OUT   ?= out/annotate
 CARDS ?=
-MODEL ?=
-THREADS ?=
-
-threads := $(if $(THREADS),--threads $(THREADS))
+include $(pipelines)/backend.mk
 
 .PHONY: annotate FORCE
 annotate: $(OUT)/decisions.jsonl $(OUT)/decisions.txt ## the decisions of CARDS, as records and as a table
@@ -30,9 +27,9 @@ annotate: $(OUT)/decisions.jsonl $(OUT)/decisions.txt ## the decisions of CARDS,
 # What the run was asked for; its time stamp changes only when the text does.
 $(OUT)/settings: FORCE
 	@[ -n '$(strip $(CARDS))' ] || { echo "annotate: name the dataset cards, as in CARDS='a.md b.md'" >&2; exit 2; }
-	@[ -n '$(strip $(MODEL))' ] || { echo "annotate: name the model, as in MODEL=models/x.gguf" >&2; exit 2; }
+	@$(call need_model,annotate)
 	@mkdir -p $(OUT)
-	@printf '%s\n' 'cards: $(strip $(CARDS))' 'model: $(MODEL)' 'level: $(LEVEL)' > $@.new
+	@printf '%s\n' 'cards: $(strip $(CARDS))' 'backend: $(BACKEND)' 'model: $(MODEL)' 'level: $(LEVEL)' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 FORCE:
 
@@ -40,14 +37,14 @@ $(OUT)/cards.jsonl: $(CARDS) $(OUT)/settings
 	@$(BIN)/card-parse -o $@ -- $(CARDS)
 
 $(OUT)/annotate.prompts.jsonl: $(OUT)/cards.jsonl $(wildcard $(MODEL))
-	@$(BIN)/prompt-build --model $(MODEL) --level $(LEVEL) --question column.annotate -o $@ $<
+	@$(BIN)/prompt-build $(prompt_model) --level $(LEVEL) --question column.annotate -o $@ $<
 
 # Only the columns that the first stage said Yes to.
 $(OUT)/aspect.prompts.jsonl: $(OUT)/cards.jsonl $(OUT)/annotate.decisions.jsonl
-	@$(BIN)/prompt-build --model $(MODEL) --level $(LEVEL) --question column.aspect --where $(OUT)/annotate.decisions.jsonl -o $@ $<
+	@$(BIN)/prompt-build $(prompt_model) --level $(LEVEL) --question column.aspect --where $(OUT)/annotate.decisions.jsonl -o $@ $<
 
 $(OUT)/%.filled.jsonl: $(OUT)/%.prompts.jsonl
-	@$(BIN)/prefill-local --model $(MODEL) $(threads) -o $@ $<
+	@$(prefill) -o $@ $<
 
 $(OUT)/%.decisions.jsonl: $(OUT)/%.filled.jsonl
 	@$(BIN)/head-apply --level $(LEVEL) -o $@ $<
