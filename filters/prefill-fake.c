@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/random.h"
 #include "decide/decide.h"
 #include "json/record.h"
 #include "kernel/kernel.h"
@@ -21,18 +22,10 @@ typedef struct job {
     err *e;
 } job;
 
-/* splitmix64: a stream of numbers from a state. */
-static uint64_t next(uint64_t *state) {
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
 /* About normal: the sum of twelve uniform numbers, less six. */
-static double noise(uint64_t *state) {
+static double noise(rng *state) {
     double sum = -6;
-    for (int i = 0; i < 12; i++) sum += (double)(next(state) >> 11) * 0x1p-53;
+    for (int i = 0; i < 12; i++) sum += (double)(rng_next(state) >> 11) * 0x1p-53;
     return sum;
 }
 
@@ -57,8 +50,8 @@ static status read_prompt(job *j, const json *rec, planted *p) {
     if (p->k < 2 || p->k > DECIDE_MAX || json_count(rec, perm) != p->k || json_count(rec, labels) != p->k)
         return err_set(j->e, ST_INPUT, "fields 'options', 'perm' and 'labels': expected 2 to %d of each, equally many", DECIDE_MAX);
     size_t i = 0;
-    uint64_t state = seed_of(j, p->item, 1);
-    p->answer = (size_t)(next(&state) % p->k); /* unless the item is labelled */
+    rng state = {seed_of(j, p->item, 1)};
+    p->answer = (size_t)(rng_next(&state) % p->k); /* unless the item is labelled */
     buf a = {0}, b = {0};
     strv want = {0}, have;
     status s = json_kind_of(rec, label) == JSON_STRING ? json_text(rec, label, &a, &want, j->e) : ST_OK;
@@ -82,7 +75,7 @@ static void fill(const job *j, planted *p) {
     double logits[DECIDE_MAX], sum = 0;
     for (size_t pos = 0; pos < p->k; pos++) {
         size_t option = p->perm[pos];
-        uint64_t state = seed_of(j, p->item, 2 + option);
+        rng state = {seed_of(j, p->item, 2 + option)};
         logits[pos] = (option == p->answer ? o->signal : 0) + o->position * (double)(p->k - 1 - pos) / (double)(p->k - 1) +
                       (p->first_label[pos] ? o->label : 0) + o->noise * noise(&state);
         sum += kernel_exp(logits[pos]);
@@ -100,7 +93,7 @@ static status put_hidden(job *j, const json *rec, const planted *p, buf *out) {
     for (jref b = json_first(rec, blocks); !s && b != JREF_NONE; b = json_next(rec, blocks, b)) {
         size_t block;
         if ((s = json_size(rec, b, "need", &block, j->e))) break;
-        uint64_t state = seed_of(j, p->item, 1000 + block);
+        rng state = {seed_of(j, p->item, 1000 + block)};
         for (size_t i = 0; i < j->o->hidden_dim; i++)
             h[i] = (float)(noise(&state) + (block == j->o->code_block && i == p->answer ? j->o->signal : 0));
         buf_printf(out, "%s\"%zu\":\"", some ? "," : "", block);
