@@ -144,3 +144,70 @@ bad() { # STATUS MESSAGE-PART, the record on stdin
     filled a 0 '[-1,-2,-3]' | sed 's/"choice"/"noul"/' | bad 3 "a noul question has two options"
     filled a 0 '[-1,-2]' | sed 's/"choice"/"noul"/; s/"red","green","blue"/"No","Yes"/; s/\[0,1,2\]/[0,1]/' | bad 3 "first the one answered Yes"
 }
+
+@test "content_free divides by the mean answer to the probes; without probes it is an error" {
+    for i in $(seq 3); do echo "{\"type\":\"item\",\"id\":\"$i\",\"question\":\"column.aspect\",\"state\":$i,\"label\":\"unit\"}"; done >"$TMP/i"
+    prompt-build --template none --probes "$TMP/i" | prefill-fake --position-bias 3 --label-bias 1 >"$TMP/f"
+    run head-apply --prior content_free "$TMP/f"
+    assert_success
+    assert_equal "$(echo "$output" | wc -l)" 3
+    assert_equal "$(echo "$output" | jq -c '[.answer, .calibration, .diagnostics.flips]' | sort -u)" '["unit",{"prior":"content_free","prior_strength":1,"prior_items":3},0]'
+    run --separate-stderr head-apply --prior content_free <(jq -c 'select(.probe | not)' "$TMP/f")
+    assert_failure 3
+    [[ "$stderr" == *"question 'column.aspect' has no probes"* ]]
+    # probes are no items of the batch prior, and no decisions
+    diff <(head-apply "$TMP/f") <(jq -c 'select(.probe | not)' "$TMP/f" | head-apply)
+}
+
+@test "--combine mean averages probabilities" {
+    { filled a 0 '[-1,-2,-3]'; filled a 2 '[-1.5,-1,-2]'; filled a 1 '[-3,-1,-0.5]'; } >"$TMP/f"
+    run head-apply --prior none --combine mean "$TMP/f"
+    # softmaxes by option, averaged (Python's math): red
+    want=$(awk 'BEGIN { a=exp(-1)/(exp(-1)+exp(-2)+exp(-3)); b=exp(-1)/(exp(-1.5)+exp(-1)+exp(-2)); c=exp(-0.5)/(exp(-3)+exp(-1)+exp(-0.5)); printf "%.9f", (a+b+c)/3 }')
+    assert_equal "$(echo "$output" | jq '.probs[0] * 1e9 | round')" "$(awk -v w="$want" 'BEGIN { printf "%.0f", w * 1e9 }')"
+}
+
+@test "masked options get nothing, the rest is renormalised, the mass taken away is said" {
+    filled a 0 '[-1,-2,-3]' ',"mask":["red"]' >"$TMP/f"
+    run head-apply -l raw "$TMP/f"
+    assert_success
+    assert_equal "$(echo "$output" | jq -c '[.answer, .probs[0], (.probs | add * 1e12 | round), (.diagnostics.masked_mass * 1e6 | round), .mask]')" '["green",0,1000000000000,665241,["red"]]'
+    filled a 0 '[-1,-2,-3]' ',"mask":["soup"]' >"$TMP/f"
+    run head-apply -l raw "$TMP/f"
+    assert_failure 3
+    filled a 0 '[0,-9999,-9999]' ',"mask":["red"]' >"$TMP/f"
+    run --separate-stderr head-apply -l raw "$TMP/f"
+    assert_failure 3
+    [[ "$stderr" == *"out of play"* ]]
+}
+
+@test "a listing turned otherwise: reversed prompts are decided, raw takes the listing, mixed listings are refused" {
+    for i in 1 2; do echo "{\"type\":\"item\",\"id\":\"$i\",\"question\":\"column.aspect\",\"state\":$i,\"label\":\"unit\"}"; done >"$TMP/i"
+    prompt-build --template none --reverse-order "$TMP/i" | prefill-fake --position-bias 6 >"$TMP/f"
+    assert_equal "$(head-apply -l raw "$TMP/f" | jq -r .answer | sort -u)" other
+    assert_equal "$(head-apply --prior none "$TMP/f" | jq -r .answer | sort -u)" unit
+    { head -n 8 "$TMP/f"; prompt-build --template none "$TMP/i" | prefill-fake --position-bias 6 | tail -n 8; } >"$TMP/mixed"
+    run --separate-stderr head-apply "$TMP/mixed"
+    assert_failure 3
+    [[ "$stderr" == *"lists its options in another order"* ]]
+    # a permutation that is no turn of the item's others
+    { filled a 0 '[-1,-2,-3]'; filled a 0 '[-1,-2,-3]' ',"shift":1' | sed 's/\[0,1,2\]/[2,1,0]/'; } >"$TMP/f"
+    run --separate-stderr head-apply "$TMP/f"
+    assert_failure 3
+    [[ "$stderr" == *"not a turn of the item's other prompts"* ]]
+}
+
+@test "prompts of an item that carry different labels are refused" {
+    { filled a 0 '[-1,-2,-3]' ',"label":"red"'; filled a 1 '[-1,-2,-3]' ',"label":"blue"'; } >"$TMP/f"
+    run --separate-stderr head-apply "$TMP/f"
+    assert_failure 3
+    [[ "$stderr" == *":2: "*"field 'label': not that of the item's other prompts"* ]]
+}
+
+@test "an item with a prompt set aside is told once" {
+    { filled a 0 '[-1,-2,-3]'; filled a 1 '[-1,-2]'; filled a 2 '[-1,-2,-3]'; for s in 0 1 2; do filled b "$s" '[-1,-2,-3]'; done; } >"$TMP/f"
+    run --separate-stderr head-apply -k --errors "$TMP/e" "$TMP/f"
+    assert_failure 1
+    assert_equal "$(echo "$output" | jq -r .id)" b
+    assert_equal "$(jq -r .line "$TMP/e")" 2
+}

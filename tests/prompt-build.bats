@@ -115,7 +115,11 @@ LK.0007.stream_chemistry"
         '{"type":"item","question":"column.annotate","state":{"a":[1.0,1e16,9007199254740993],"b":1}}' >"$TMP/i"
     run prompt-build --template none "$TMP/i"
     assert_success
-    assert_equal "$(echo "$output" | jq -r .item | uniq | wc -l)" 1
+    # the state is the same whatever the order of its keys; the item that comes again gets a number, so that both are decided
+    assert_equal "$(echo "$output" | jq -r .state_sha256 | sort -u | wc -l)" 1
+    id=$(echo "$output" | head -n 1 | jq -r .item)
+    assert_equal "$(echo "$output" | jq -r .item | uniq | tr '\n' ' ')" "$id $id-2 "
+    assert_equal "$(echo "$output" | prefill-fake | head-apply | wc -l)" 2
     assert_equal "$(echo "$output" | head -n 1 | jq -r .state_sha256)" "$(printf '{"a":[1.0,1e+16,9007199254740993],"b":1}' | sha256sum | cut -d' ' -f1)"
     prompt-build --template none "$TMP/i" >"$TMP/again"
     diff "$TMP/again" <(echo "$output")
@@ -186,4 +190,126 @@ bad() { # MESSAGE-PART LINE
     assert_failure 2
     run bash -c "prompt-build --template none '$TMP/i' >/dev/full"
     assert_failure 6
+}
+
+requests() {
+    cat <<'END'
+{"id":"r1","state":"My parcel has not come.","questions":{"urgent":{"type":"noul","instructions":"Is this urgent?","criteria":{"true":"The customer lost money.","false":"It can wait."}},"route":{"type":"choice","instructions":"Where to?","criteria":{"shipping":"Parcels","billing":"Money","other":null}},"anger":{"type":"score","instructions":"How angry?","criteria":["calm","annoyed","furious"]}},"labels":{"urgent":false,"route":"shipping","anger":1},"group":"g"}
+{"state":null,"questions":{"q":{"type":"score","instructions":"How long?","criteria":{"scale":[0,10],"bins":4}},"p":{"type":"score","instructions":"How sure?"}}}
+END
+}
+
+@test "System One requests: every question becomes an item of its request, known answers become labels" {
+    run prompt-build --template none <(requests)
+    assert_success
+    assert_equal "$(echo "$output" | jq -c 'select(.shift == 0) | [.item, .request, .kind, .options, .label, .group, .centers]')" \
+'["r1/urgent","r1","noul",["Yes","No"],"No","g",null]
+["r1/route","r1","choice",["shipping","billing","other"],"shipping","g",null]
+["r1/anger","r1","score",["calm","annoyed","furious"],"annoyed","g",[0,1,2]]
+["request-2/q","request-2","score",["0 to 2.5","2.5 to 5","5 to 7.5","7.5 to 10"],null,null,[1.25,3.75,6.25,8.75]]
+["request-2/p","request-2","score",["0 to 0.2","0.2 to 0.4","0.4 to 0.6","0.6 to 0.8","0.8 to 1"],null,null,[0.1,0.3,0.5,0.7,0.9]]'
+    # what the criteria say of an answer is part of the wording
+    echo "$output" | jq -r 'select(.item == "r1/urgent") | .user' | grep -qx -- '- No: It can wait.'
+    # without criteria the key is that of the plain question
+    assert_equal "$(echo "$output" | jq -r 'select(.question == "q") | .key')" \
+        "$(printf '%s' '{"centers": null, "kind": "score", "options": ["0 to 2.5", "2.5 to 5", "5 to 7.5", "7.5 to 10"], "scale": [0, 10], "text": "How long?"}' | sha256sum | cut -c1-16)"
+}
+
+@test "System One answers come back by request, probes or not" {
+    requests | prompt-build --template none --probes | prefill-fake >"$TMP/f"
+    run head-apply --format systemone "$TMP/f"
+    assert_success
+    assert_equal "$(echo "$output" | jq -c '[.id, (.answers | keys_unsorted), .answers.urgent.type, .answers.route.choice]')" \
+'["r1",["urgent","route","anger"],"noul","shipping"]
+["request-2",["q","p"],null,null]'
+}
+
+@test "bad requests are refused, naming the question" {
+    check() { # MESSAGE QUESTION [MORE]
+        printf '{"state":1,"questions":{"q":%s}%s}\n' "$2" "${3:-}" >"$TMP/i"
+        run --separate-stderr prompt-build --template none "$TMP/i"
+        assert_failure 3
+        assert_output ""
+        [[ "$stderr" == *"$1"* ]] || fail "$stderr"
+    }
+    check "field 'type': expected noul, choice or score" '{"type":"maybe","instructions":"x"}'
+    check "question \"q\": field 'instructions'" '{"type":"noul"}'
+    check "a choice question has 2 to 26 options" '{"type":"choice","instructions":"x","criteria":["one"]}'
+    check "an array of their names" '{"type":"choice","instructions":"x"}'
+    check "'true' and 'false'" '{"type":"noul","instructions":"x","criteria":{"yes":"y"}}'
+    check "there is no level 7" '{"type":"score","instructions":"x","criteria":["a","b"]}' ',"labels":{"q":7}'
+    check "is none of the options" '{"type":"choice","instructions":"x","criteria":["a","b"]}' ',"labels":{"q":"c"}'
+    check "its end must lie above its start" '{"type":"score","instructions":"x","criteria":{"scale":[1,1]}}'
+    check "expected 2 to 10, found 11" '{"type":"score","instructions":"x","criteria":{"bins":11}}'
+    echo '{"state":1,"questions":{}}' >"$TMP/i"
+    run prompt-build --template none "$TMP/i"
+    assert_failure 3
+    echo '{"questions":{"q":{"type":"noul","instructions":"x"}}}' >"$TMP/i"
+    run prompt-build --template none "$TMP/i"
+    assert_failure 3
+}
+
+@test "the orders: canonical does not depend on the listing, reverse turns it, random is drawn by item and seed" {
+    item() { printf '{"type":"item","id":"%s","question":{"id":"q","kind":"choice","text":"Which?","options":%s},"state":1}\n' "$1" "$2"; }
+    item a '["pear","apple","fig"]' >"$TMP/a"
+    item a '["fig","pear","apple"]' >"$TMP/b"
+    for o in a b; do prompt-build --template none --canonical-order "$TMP/$o" | jq -r .prompt_sha256 >"$TMP/$o.sha"; done
+    diff "$TMP/a.sha" "$TMP/b.sha"
+    run prompt-build --template none --reverse-order "$TMP/a"
+    assert_equal "$(echo "$output" | jq -c '[.perm, .shift]')" '[[2,1,0],0]
+[[1,0,2],1]
+[[0,2,1],2]'
+    for i in $(seq 40); do item "i$i" '["pear","apple","fig"]'; done >"$TMP/many"
+    prompt-build --template none --level raw --random-order "$TMP/many" | jq -c .perm | sort | uniq -c >"$TMP/orders"
+    assert_equal "$(wc -l <"$TMP/orders")" 6
+    tac "$TMP/many" | prompt-build --template none --level raw --random-order | tac | diff - <(prompt-build --template none --level raw --random-order "$TMP/many")
+    refute diff -q <(prompt-build --template none --level raw --random-order --seed 1 "$TMP/many") <(prompt-build --template none --level raw --random-order "$TMP/many")
+    run prompt-build --template none --random-order --reverse-order "$TMP/a"
+    assert_failure 2
+}
+
+@test "probes: every question once about nothing, before its first item" {
+    for i in 1 2; do printf '{"type":"item","id":"%s","question":"column.annotate","state":%s}\n' $i $i; done >"$TMP/i"
+    run prompt-build --template none --probes "$TMP/i"
+    assert_success
+    assert_equal "$(echo "$output" | jq -c '[.probe, .shift]' | tr '\n' ' ')" '[1,0] [1,1] [2,0] [2,1] [3,0] [3,1] [null,0] [null,1] [null,0] [null,1] '
+    assert_equal "$(echo "$output" | jq -r 'select(.probe == 2 and .shift == 0) | .user' | head -c 9)" "Question:"
+}
+
+@test "twins: a wide choice is asked as yes/no, once per option, of ontologies once per one that serves the aspect" {
+    card=$(card-parse "$ROOT/pipelines/examples/stream_chemistry.md")
+    printf '{"type":"case","id":"c","question":"column.ontology","card":%s,"column":"waterTemp","aspect":"unit","label":"UO"}\n' "$card" >"$TMP/c"
+    run prompt-build --template none --level raw --twins "$TMP/c"
+    assert_success
+    assert_equal "$(echo "$output" | jq -c '[.item, .question, .label, .meta]')" '["c/UO","column.ontology_fits","Yes",{"card":"LK.0007.stream_chemistry","column":"waterTemp","option":"UO"}]'
+    sed -i 's/"aspect":"unit"/"aspect":"environment"/' "$TMP/c"
+    assert_equal "$(prompt-build --template none --level raw --twins "$TMP/c" | jq -c '[.item, .label]' | tr '\n' ' ')" '["c/ENVO","No"] ["c/PCO","No"] '
+    echo '{"type":"item","question":"column.ontology","state":{"x":1},"mask":["ENVO"]}' >"$TMP/i"
+    run prompt-build --template none --level raw --twins "$TMP/i"
+    assert_success
+    assert_equal "$(echo "$output" | wc -l)" 11
+    echo "$output" | head -n 1 | jq -r .user | grep -q '"option": "NCBITaxon"'
+    sed -i 's/"aspect":"environment"/"aspect":"weather"/' "$TMP/c"
+    run --separate-stderr prompt-build --template none --twins "$TMP/c"
+    assert_failure 3
+    [[ "$stderr" == *"no ontology of the registry serves the aspect 'weather'"* ]]
+}
+
+@test "a mask names options out of play: not all, none unknown, not the label" {
+    check() { # MESSAGE MASK LABEL
+        printf '{"type":"item","question":"column.aspect","state":1,"mask":%s,"label":%s}\n' "$2" "$3" >"$TMP/i"
+        run --separate-stderr prompt-build --template none "$TMP/i"
+        assert_failure 3
+        [[ "$stderr" == *"$1"* ]] || fail "$stderr"
+    }
+    check "'soup' is none of the options" '["soup"]' null
+    check "the label 'taxon' is out of play" '["taxon"]' '"taxon"'
+    check "expected an array" '"taxon"' null
+    check "every option is out of play" '["taxon","environment","method","measurement","unit","data_type","location","other"]' null
+}
+
+@test "a case keeps its numeric id" {
+    card=$(card-parse "$ROOT/pipelines/examples/stream_chemistry.md")
+    printf '{"type":"case","id":17,"question":"column.aspect","card":%s,"column":"waterTemp"}\n' "$card" >"$TMP/c"
+    assert_equal "$(prompt-build --template none --level raw "$TMP/c" | jq -r .item)" 17
 }

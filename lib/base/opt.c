@@ -1,5 +1,6 @@
 #include "base/opt.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static status opt_defaults(const opt_program *p, err *e) {
             if (s) return s;
         } else if (o->kind == OPT_TEXT || o->kind == OPT_CHOICE) *(const char **)o->to = NULL;
         else if (o->kind == OPT_SIZE) *(size_t *)o->to = 0;
-        else *(double *)o->to = 0;
+        else *(double *)o->to = NAN; /* not given */
     }
     return ST_OK;
 }

@@ -13,7 +13,7 @@ typedef enum opt_kind {
     OPT_FLAG,   /* bool * */
     OPT_TEXT,   /* const char ** (points into argv; NULL when it has no default and was not given) */
     OPT_SIZE,   /* size_t *, in [min, max] */
-    OPT_REAL,   /* double *, in [min, max] */
+    OPT_REAL,   /* double *, in [min, max]; NaN when it has no default and was not given */
     OPT_CHOICE, /* const char **, one of `choices` (separated by "|") */
     OPT_LIST    /* opt_list *, may be given again and again */
 } opt_kind;

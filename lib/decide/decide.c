@@ -60,9 +60,9 @@ static void correct(double *q, const decide_prior *prior, size_t shift, size_t k
 }
 
 void decide_l0(double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX], size_t shifts, size_t k, const decide_prior *prior, double strength,
-               decide_result *out) {
-    bool corrects = prior && prior->items >= DECIDE_PRIOR_ITEMS && strength > 0;
-    double logs[DECIDE_MAX] = {0};
+               bool mean, decide_result *out) {
+    bool corrects = prior && prior->items && strength > 0;
+    double logs[DECIDE_MAX] = {0}, sum[DECIDE_MAX] = {0};
     size_t raw_first = 0, first = 0, raw_flips = 0, flips = 0;
     *out = (decide_result){0};
     for (size_t s = 0; s < shifts; s++) {
@@ -74,13 +74,34 @@ void decide_l0(double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX], size_t shifts,
         if (s == 0) raw_first = raw_best, first = best;
         raw_flips += raw_best != raw_first;
         flips += best != first;
-        for (size_t j = 0; j < k; j++) logs[perm[s][j]] += kernel_log(q[j] > LOG_CLIP ? q[j] : LOG_CLIP);
+        for (size_t j = 0; j < k; j++) {
+            logs[perm[s][j]] += kernel_log(q[j] > LOG_CLIP ? q[j] : LOG_CLIP);
+            sum[perm[s][j]] += q[j];
+        }
     }
     for (size_t i = 0; i < k; i++) logs[i] /= (double)shifts;
     decide_softmax(out->probs, logs, k);
+    if (mean) {
+        double total = 0;
+        for (size_t i = 0; i < k; i++) total += sum[i];
+        for (size_t i = 0; i < k; i++) out->probs[i] = sum[i] / total;
+    }
     finish(out, k);
     if (shifts > 1) {
         out->flips_raw = (double)raw_flips / (double)(shifts - 1);
         out->flips = (double)flips / (double)(shifts - 1);
     }
+}
+
+double decide_strength(decide_source s) {
+    return s == DECIDE_BATCH ? 0.75 : s == DECIDE_CONTENT_FREE ? 1 : 0;
+}
+
+double decide_mask(decide_result *r, const bool *masked, size_t k) {
+    double gone = 0, left = 0;
+    for (size_t i = 0; i < k; i++) *(masked[i] ? &gone : &left) += r->probs[i];
+    if (!(left > 0)) return gone;
+    for (size_t i = 0; i < k; i++) r->probs[i] = masked[i] ? 0 : r->probs[i] / left;
+    finish(r, k);
+    return gone;
 }

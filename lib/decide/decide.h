@@ -14,6 +14,14 @@ enum { DECIDE_MAX = OPTIONS_MAX };
 /* p[n] = softmax of logp[n]; p may be logp. Needs at least one value that is finite. */
 void decide_softmax(double *p, const double *logp, size_t n);
 
+/* Where the prior comes from: this run's items of the question, probes without content (Zhao et al. 2021, "Calibrate before
+ * use"), or nowhere. */
+typedef enum decide_source { DECIDE_NONE, DECIDE_BATCH, DECIDE_CONTENT_FREE } decide_source;
+/* The batch prior counts from this many items on; the content-free one from the first probe on. */
+enum { DECIDE_PRIOR_ITEMS = 8 };
+/* The exponent on the prior where none was asked for. */
+double decide_strength(decide_source s);
+
 /* The mean of the distributions by shift and position; starts as {0} but for k and shifts. */
 typedef struct decide_prior {
     size_t k, shifts, items;
@@ -23,10 +31,6 @@ typedef struct decide_prior {
 /* p[shift][position]: an item's softmaxed distributions, shift s at row s. */
 void decide_prior_add(decide_prior *prior, double p[][DECIDE_MAX]);
 
-/* The prior's batch rule: it counts from this many items on. */
-enum { DECIDE_PRIOR_ITEMS = 8 };
-#define DECIDE_PRIOR_STRENGTH "0.75" /* the default, as it is typed */
-
 typedef struct decide_result {
     double probs[DECIDE_MAX]; /* by option */
     size_t answer;            /* the first of the most probable */
@@ -34,10 +38,14 @@ typedef struct decide_result {
     double flips_raw, flips; /* share of the other shifts whose answer differs from that of the first: before and after the prior */
 } decide_result;
 
-/* p[shift][position], perm[shift][position] = option. prior NULL (or with too few items) and strength 0 correct nothing.
- * Per shift: divide by prior^strength, renormalise; then the mean of logs over shifts by option (clip 1e-12); softmax. */
+/* p[shift][position], perm[shift][position] = option. prior NULL and strength 0 correct nothing. Per shift: divide by
+ * prior^strength, renormalise; then over the shifts, by option: the mean of logs (clip 1e-12), softmaxed; or, with mean, the
+ * mean of the probabilities (it does not undo a bias that adds to logits, and is there to compare). */
 void decide_l0(double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX], size_t shifts, size_t k, const decide_prior *prior, double strength,
-               decide_result *out);
+               bool mean, decide_result *out);
+/* Options out of play get 0 and the others are renormalised: answer, confidence and margin anew. Returns the mass taken away;
+ * all of it (within rounding) leaves nothing to decide on: the result stays as it was. */
+double decide_mask(decide_result *r, const bool *masked, size_t k);
 /* One prompt: its distribution, by option. */
 void decide_raw(const double *p, const size_t *perm, size_t k, decide_result *out);
 

@@ -13,7 +13,7 @@ size_t item_full(const item *x) {
 static bool of_prompt(const json *doc, jref key) {
     static const char *const names[] = {"type", "id", "item", "question", "key", "kind", "options", "centers", "perm", "labels", "system", "user",
                                         "split", "template", "prefix", "suffix", "need", "prompt_sha256", "allow_control_tokens", "logprobs",
-                                        "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "model",
+                                        "answer_mass", "missing", "label_ids", "shift", "n_tokens", "n_reused", "blocks", "hidden", "model",
                                         /* what a decision says itself: of equal keys the last one would count */
                                         "probs", "answer", "answer_index", "confidence", "margin", "p_true", "value", "level", "calibration",
                                         "diagnostics", "missing_labels", "bundle", "run"};
@@ -135,6 +135,8 @@ static void item_free(item *x) {
     for (size_t i = 0; i < x->n_shifts; i++) free(x->shifts[i]);
     free(x->shifts);
     free(x->missing);
+    free(x->request);
+    free(x->label);
 }
 
 /* Does the prompt ask what x asks? (Compared in place: this is done for every prompt.) */
@@ -145,6 +147,33 @@ static bool asks_the_same(const item *x, const json *rec) {
     return same;
 }
 
+/* Which options are out of play, the probe's number, the request. */
+static status take_play(item *x, const json *rec, err *e) {
+    jref mask = json_get(rec, JREF_ROOT, "mask"), probe = json_get(rec, JREF_ROOT, "probe"), request = json_get(rec, JREF_ROOT, "request");
+    jref label = json_get(rec, JREF_ROOT, "label");
+    strv raw = json_raw(rec, label);
+    status s = ST_OK;
+    size_t n;
+    x->probe = -1;
+    if (probe != JREF_NONE) {
+        if ((s = json_size(rec, probe, "probe", &n, e))) return s;
+        x->probe = n < 100 ? (int)n : 100;
+    }
+    if (json_kind_of(rec, mask) != JSON_ARRAY && json_kind_of(rec, mask) != JSON_NONE && json_kind_of(rec, mask) != JSON_NULL)
+        return err_set(e, ST_INPUT, "field 'mask': expected an array of options");
+    for (jref m = json_first(rec, mask); m != JREF_NONE; m = json_next(rec, mask, m)) {
+        size_t i = 0;
+        while (i < x->k && !json_is(rec, m, x->options[i])) i++;
+        if (i == x->k) return err_set(e, ST_INPUT, "field 'mask': %.*s is none of the options", (int)(json_raw(rec, m).n > 100 ? 100 : json_raw(rec, m).n), json_raw(rec, m).p);
+        x->n_masked += !x->masked[i];
+        x->masked[i] = true;
+    }
+    if (x->n_masked == x->k) return err_set(e, ST_INPUT, "field 'mask': every option is out of play");
+    if (request != JREF_NONE) s = json_text_copy(rec, request, "request", &x->request, e);
+    if (!s && raw.n && !(x->label = mem_text(raw.p, raw.n))) s = err_memory(e, raw.n);
+    return s;
+}
+
 static status new_item(items *all, const json *rec, char *id, size_t group, item **out, err *e) {
     item x = {.id = id, .group = group};
     status s = take_options(&x, rec, e);
@@ -153,6 +182,7 @@ static status new_item(items *all, const json *rec, char *id, size_t group, item
         s = err_set(e, ST_INPUT, "field 'options': not those of the prompts before with the key '%s'", all->keys[group]);
     if (!s) s = take_head(&x, rec, e);
     if (!s) s = take_name(&x, rec, e);
+    if (!s) s = take_play(&x, rec, e);
     if (!s && !(x.shifts = mem_zero(item_full(&x), sizeof *x.shifts))) s = err_memory(e, x.k * sizeof *x.shifts);
     if (!s && !mem_grow((void **)&all->items, &all->cap, all->n + 1, sizeof *all->items)) s = err_memory(e, (all->n + 1) * sizeof x);
     if (s) {
@@ -165,33 +195,62 @@ static status new_item(items *all, const json *rec, char *id, size_t group, item
     return ST_OK;
 }
 
-/* The permutation must be a cyclic shift: that is how priors of different items line up. */
-static status take_shift(const item *x, const json *rec, size_t *shift, err *e) {
-    jref perm = json_get(rec, JREF_ROOT, "perm");
-    if (json_count(rec, perm) != x->k) return err_set(e, ST_INPUT, "field 'perm': expected %zu positions", x->k);
+/* The option at position j of the listing, which a shift turned. */
+static size_t listed_at(const item_shift *s, size_t k, size_t j) {
+    return s->perm[(j + k - s->shift) % k];
+}
+
+static bool same_listing(const item_shift *a, const item_shift *b, size_t k) {
+    for (size_t j = 0; j < k; j++)
+        if (listed_at(a, k, j) != listed_at(b, k, j)) return false;
+    return true;
+}
+
+bool item_same_listing(const item *a, const item *b) {
+    return a->k == b->k && a->n_shifts && b->n_shifts && same_listing(a->shifts[0], b->shifts[0], a->k);
+}
+
+const item_shift *item_listed(const item *x) {
+    for (size_t i = 0; i < x->n_shifts; i++)
+        if (x->shifts[i]->shift == 0) return x->shifts[i];
+    return NULL;
+}
+
+/* All prompts of an item turn one listing. Without the field 'shift' the listing is that of the options. */
+static status take_shift(const item *x, const json *rec, item_shift *out, err *e) {
+    jref perm = json_get(rec, JREF_ROOT, "perm"), shift = json_get(rec, JREF_ROOT, "shift");
+    bool seen[DECIDE_MAX] = {false};
     size_t j = 0;
+    if (json_count(rec, perm) != x->k) return err_set(e, ST_INPUT, "field 'perm': expected %zu positions", x->k);
     for (jref p = json_first(rec, perm); p != JREF_NONE; p = json_next(rec, perm, p), j++) {
         size_t option;
         status s = json_size(rec, p, "perm", &option, e);
         if (s) return s;
-        if (j == 0) *shift = option;
-        if (option >= x->k || option != (*shift + j) % x->k) return err_set(e, ST_INPUT, "field 'perm': expected a cyclic shift of 0 to %zu", x->k - 1);
+        if (option >= x->k || seen[option]) return err_set(e, ST_INPUT, "field 'perm': expected every option from 0 to %zu once", x->k - 1);
+        seen[option] = true;
+        out->perm[j] = (unsigned char)option;
     }
-    if (x->kind == QUESTION_SCORE && *shift) return err_set(e, ST_INPUT, "field 'perm': a score question has its bins in order");
+    out->shift = out->perm[0];
+    status s = shift == JREF_NONE ? ST_OK : json_size(rec, shift, "shift", &out->shift, e);
+    if (s) return s;
+    if (out->shift >= x->k) return err_set(e, ST_INPUT, "field 'shift': %zu, with %zu options", out->shift, x->k);
+    for (j = 0; shift == JREF_NONE && j < x->k; j++)
+        if (listed_at(out, x->k, j) != j) return err_set(e, ST_INPUT, "field 'perm': expected a cyclic shift of 0 to %zu, or a field 'shift'", x->k - 1);
+    if (x->kind == QUESTION_SCORE && out->shift) return err_set(e, ST_INPUT, "field 'perm': a score question has its bins in order");
+    if (x->n_shifts && !same_listing(x->shifts[0], out, x->k)) return err_set(e, ST_INPUT, "field 'perm': not a turn of the item's other prompts");
     for (size_t i = 0; i < x->n_shifts; i++)
-        if (x->shifts[i]->shift == *shift) return err_set(e, ST_INPUT, "this permutation of the item comes twice");
+        if (x->shifts[i]->shift == out->shift) return err_set(e, ST_INPUT, "this permutation of the item comes twice");
     return ST_OK;
 }
 
-static status take_logprobs(item *x, const json *rec, size_t shift, err *e) {
+static status take_logprobs(item *x, const json *rec, err *e) {
     jref list = json_get(rec, JREF_ROOT, "logprobs");
     if (list == JREF_NONE) return err_set(e, ST_INPUT, "field 'logprobs' is missing: the prompt was not filled");
     if (json_count(rec, list) != x->k) return err_set(e, ST_INPUT, "field 'logprobs': %zu numbers for %zu options", json_count(rec, list), x->k);
     item_shift *s = mem_zero(1, sizeof *s + x->k * sizeof *s->logprobs);
     if (!s) return err_memory(e, sizeof *s);
-    s->shift = shift;
     size_t j = 0;
-    status st = ST_OK;
+    status st = take_shift(x, rec, s, e);
     for (jref v = json_first(rec, list); !st && v != JREF_NONE; v = json_next(rec, list, v), j++) {
         st = json_real(rec, v, "logprobs", &s->logprobs[j], e);
         if (!st && s->logprobs[j] > 1e-6) st = err_set(e, ST_INPUT, "field 'logprobs': %g is positive, which no log-probability is", s->logprobs[j]);
@@ -232,7 +291,7 @@ static status check_model(items *all, const json *rec, err *e) {
 status items_add(items *all, const json *rec, const char *file, size_t line, err *e) {
     if (!json_is(rec, json_get(rec, JREF_ROOT, "type"), "prompt")) return err_set(e, ST_INPUT, "expected a record of type 'prompt'");
     char *id = NULL, *key = NULL;
-    size_t group = 0, shift = 0;
+    size_t group = 0;
     item *x = NULL;
     bool named = json_get(rec, JREF_ROOT, "item") != JREF_NONE;
     status s = check_model(all, rec, e);
@@ -245,7 +304,9 @@ status items_add(items *all, const json *rec, const char *file, size_t line, err
         if (*slot) {
             x = &all->items[*slot - 1];
             free(id);
+            strv label = json_raw(rec, json_get(rec, JREF_ROOT, "label"));
             if (!asks_the_same(x, rec)) s = err_set(e, ST_INPUT, "field 'options': not those of the item's other prompts");
+            else if (!strv_is(label, x->label ? x->label : "")) s = err_set(e, ST_INPUT, "field 'label': not that of the item's other prompts");
         } else if (!(s = new_item(all, rec, id, group, &x, e))) {
             x->file = file;
             x->line = line;
@@ -253,9 +314,9 @@ status items_add(items *all, const json *rec, const char *file, size_t line, err
         }
         id = NULL;
     }
-    if (!s) s = take_shift(x, rec, &shift, e);
-    if (!s) s = take_logprobs(x, rec, shift, e);
+    if (!s) s = take_logprobs(x, rec, e);
     if (!s) s = take_rest(x, rec, e);
+    if (s && x) x->bad = true; /* its prompt is told; that the item then lacks one need not be */
     free(id);
     free(key);
     return s;

@@ -6,8 +6,9 @@
 #include "question/question.h"
 
 typedef struct item_shift {
-    size_t shift; /* of the cyclic shift: the option at the first position */
-    double logprobs[]; /* [k], by position */
+    size_t shift;                   /* how far the listing was turned: 0 is as listed */
+    unsigned char perm[DECIDE_MAX]; /* option at each position */
+    double logprobs[];              /* [k], by position */
 } item_shift;
 
 /* One item: what its prompts say, once. Texts are owned. */
@@ -26,6 +27,11 @@ typedef struct item {
     size_t n_shifts;
     double mass;   /* sum of answer_mass over shifts */
     size_t n_mass;
+    bool masked[DECIDE_MAX]; /* options out of play */
+    size_t n_masked;
+    int probe;     /* a content-free probe: its number; -1: an item to decide */
+    char *request; /* the System One request that the item came from, or NULL */
+    char *label;   /* JSON, or NULL */
     char *missing; /* JSON array of labels outside the server's list, or NULL */
     bool bad;      /* set aside: nothing is decided on it */
     size_t line;   /* of its first prompt */
@@ -44,11 +50,15 @@ typedef struct items {
 } items;
 
 /* Adds one filled prompt. Refuses (ST_INPUT) what cannot be decided on: wrong lengths, positive or non-numeric
- * log-probabilities, a permutation that is no cyclic shift, a prompt that comes twice; ST_REFUSED: another model
- * than the prompts before. */
+ * log-probabilities, a listing that is no permutation or not a turn of the item's others, a prompt that comes twice, another
+ * label than the item's other prompts; ST_REFUSED: another model than the prompts before. */
 status items_add(items *all, const json *rec, const char *file, size_t line, err *e);
 void items_free(items *all);
 /* Prompts that an item needs at level L0. */
 size_t item_full(const item *x);
+/* The prompt with the options as listed, or NULL. */
+const item_shift *item_listed(const item *x);
+/* Were the options of both listed in the same order, up to a turn? */
+bool item_same_listing(const item *a, const item *b);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/mem.h"
+#include "base/random.h"
 
 static const char *const kinds[] = {"choice", "noul", "score"};
 
@@ -26,6 +26,41 @@ status question_noul_check(const char *first, const char *second, err *e) {
     return err_set(e, ST_INPUT, "field 'options': a noul question lists first the one answered Yes");
 }
 
+static bool there(const json *doc, jref r) {
+    json_kind k = json_kind_of(doc, r);
+    return k != JSON_NONE && k != JSON_NULL;
+}
+
+/* Two finite numbers, the second larger; [0, 1] where the question says nothing. */
+static status scale_of(const json *doc, jref scale, double *low, double *high, err *e) {
+    *low = 0;
+    *high = 1;
+    if (!there(doc, scale)) return ST_OK;
+    status s = json_kind_of(doc, scale) == JSON_ARRAY && json_count(doc, scale) == 2 ? ST_OK : err_set(e, ST_INPUT, "field 'scale': expected two numbers");
+    if (!s) s = json_real(doc, json_at(doc, scale, 0), "scale", low, e);
+    if (!s) s = json_real(doc, json_at(doc, scale, 1), "scale", high, e);
+    if (!s && !(*high > *low)) s = err_set(e, ST_INPUT, "field 'scale': its end must lie above its start");
+    return s;
+}
+
+/* "0 to 0.2", "0.2 to 0.4", ...: the ends to six digits. */
+static status make_bins(question *q, const json *doc, jref obj, err *e) {
+    enum { BINS = 5, BINS_MAX = 10 };
+    size_t n = BINS;
+    double low, high;
+    jref bins = json_get(doc, obj, "bins");
+    status s = there(doc, bins) ? json_size(doc, bins, "bins", &n, e) : ST_OK;
+    if (!s && (n < 2 || n > BINS_MAX)) s = err_set(e, ST_INPUT, "field 'bins': expected 2 to %d, found %zu", BINS_MAX, n);
+    if (!s) s = scale_of(doc, json_get(doc, obj, "scale"), &low, &high, e);
+    for (size_t i = 0; !s && i < n; i++) {
+        buf b = {0};
+        buf_printf(&b, "%g to %g", low + (high - low) * (double)i / (double)n, low + (high - low) * (double)(i + 1) / (double)n);
+        if (!(q->options[q->n_options] = buf_take(&b))) s = err_memory(e, 32);
+        else q->n_options++;
+    }
+    return s;
+}
+
 static status read_options(question *q, const json *doc, jref obj, err *e) {
     static const size_t most[] = {OPTIONS_MAX, 2, 10};
     jref list = json_get(doc, obj, "options");
@@ -36,6 +71,7 @@ static status read_options(question *q, const json *doc, jref obj, err *e) {
         q->n_options = 2;
         return q->options[0] && q->options[1] ? ST_OK : err_memory(e, 4);
     }
+    if (list == JREF_NONE && q->kind == QUESTION_SCORE) return make_bins(q, doc, obj, e);
     if (json_kind_of(doc, list) != JSON_ARRAY) return err_set(e, ST_INPUT, "field 'options': found %s, expected an array of strings", json_kind_name(json_kind_of(doc, list)));
     if (n < 2 || n > most[q->kind]) {
         if (q->kind == QUESTION_NOUL) return err_set(e, ST_INPUT, "field 'options': a noul question has 2 options, found %zu", n);
@@ -66,11 +102,6 @@ size_t question_option(const question *q, strv text) {
     return i;
 }
 
-static bool there(const json *doc, jref r) {
-    json_kind k = json_kind_of(doc, r);
-    return k != JSON_NONE && k != JSON_NULL;
-}
-
 static status read_json(const json *doc, jref r, char **out, err *e) {
     static const json_style style = {.sort = true, .ascii = true, .item = ", ", .key = ": "};
     buf b = {0};
@@ -92,12 +123,14 @@ static status read_centers(question *q, const json *doc, jref obj, err *e) {
             if (s) return s;
         }
     }
-    if (there(doc, scale) && json_count(doc, scale) != 2) return err_set(e, ST_INPUT, "field 'scale': expected two numbers");
-    status s = read_json(doc, c, &q->centers, e);
+    double low, high;
+    if (there(doc, scale) && q->kind != QUESTION_SCORE) return err_set(e, ST_INPUT, "field 'scale': only a score question has one");
+    status s = scale_of(doc, scale, &low, &high, e);
+    if (!s) s = read_json(doc, c, &q->centers, e);
     return s ? s : read_json(doc, scale, &q->scale, e);
 }
 
-static void put_options(const question *q, buf *out, const char *item, bool ascii) {
+void question_options_put(const question *q, const char *item, bool ascii, buf *out) {
     buf_byte(out, '[');
     for (size_t i = 0; i < q->n_options; i++) {
         if (i) buf_text(out, item);
@@ -110,7 +143,7 @@ static status make_key(question *q, err *e) {
     buf b = {0};
     char hex[SHA256_HEX_SIZE];
     buf_printf(&b, "{\"centers\": %s, \"kind\": \"%s\", \"options\": ", q->centers ? q->centers : "null", kinds[q->kind]);
-    put_options(q, &b, ", ", true);
+    question_options_put(q, ", ", true, &b);
     buf_printf(&b, ", \"scale\": %s, \"text\": ", q->scale ? q->scale : "[0.0, 1.0]");
     json_quote(&b, strv_of(q->text), true);
     buf_byte(&b, '}');
@@ -172,128 +205,48 @@ size_t question_shifts(const question *q) {
     return question_full(q->kind, q->n_options);
 }
 
-size_t question_at(const question *q, size_t s, size_t j) {
-    return (j + s) % q->n_options; /* for two options the shifts are both orders */
+typedef struct by_text {
+    const char *text;
+    size_t option;
+} by_text;
+
+static int compare_text(const void *a, const void *b) {
+    return strcmp(((const by_text *)a)->text, ((const by_text *)b)->text); /* option texts differ; UTF-8 orders as code points */
 }
 
-/* --- registry --- */
-
-static status check_twins(const registry *r, err *e) {
-    for (size_t i = 0; i < r->n; i++) {
-        const question *q = &r->items[i], *twin = q->twin ? registry_find(r, strv_of(q->twin)) : NULL;
-        if (q->twin && (!twin || twin->kind != QUESTION_NOUL))
-            return err_set(e, ST_INPUT, "question '%s': its twin '%s' is no noul question of this registry", q->id, q->twin);
+static void random_order(size_t n, size_t seed, strv id, size_t order[OPTIONS_MAX]) {
+    rng r = {fnv1a(FNV_START ^ seed * 0x9E3779B97F4A7C15u, id.p, id.n)};
+    for (size_t i = n; i > 1; i--) {
+        size_t j = rng_below(&r, i), t = order[j];
+        order[j] = order[i - 1];
+        order[i - 1] = t;
     }
-    return ST_OK;
 }
 
-static int by_id(const void *a, const void *b) {
-    return strcmp((*(const question *const *)a)->id, (*(const question *const *)b)->id);
-}
-
-/* {id: {key, kind, options, text, twin}} with sorted keys. */
-static status put_lock(const registry *r, buf *out, err *e) {
-    const question **sorted = mem_alloc(r->n, sizeof *sorted);
-    if (!sorted) return err_memory(e, r->n * sizeof *sorted);
-    for (size_t i = 0; i < r->n; i++) sorted[i] = &r->items[i];
-    qsort(sorted, r->n, sizeof *sorted, by_id);
-    buf_byte(out, '{');
-    for (size_t i = 0; i < r->n; i++) {
-        const question *q = sorted[i];
-        if (i) buf_byte(out, ',');
-        json_quote(out, strv_of(q->id), false);
-        buf_printf(out, ":{\"key\":\"%s\",\"kind\":\"%s\",\"options\":", q->key, kinds[q->kind]);
-        put_options(q, out, ",", false);
-        buf_text(out, ",\"text\":");
-        json_quote(out, strv_of(q->text), false);
-        buf_text(out, ",\"twin\":");
-        if (q->twin) json_quote(out, strv_of(q->twin), false);
-        else buf_text(out, "null");
-        buf_byte(out, '}');
+void question_order(const question *q, listing l, size_t seed, strv id, size_t s, size_t perm[OPTIONS_MAX]) {
+    enum { RANDOM_MOST = 8 };
+    size_t n = q->n_options, order[OPTIONS_MAX];
+    by_text sorted[OPTIONS_MAX];
+    for (size_t i = 0; i < n; i++) {
+        order[i] = l == LISTING_REVERSED && q->kind != QUESTION_SCORE ? n - 1 - i : i;
+        sorted[i] = (by_text){q->options[i], i};
     }
-    buf_byte(out, '}');
-    free(sorted);
-    return buf_ok(out, e);
-}
-
-static status load(registry *r, const json *doc, err *e) {
-    jref list = json_get(doc, JREF_ROOT, "questions");
-    if (json_kind_of(doc, list) != JSON_ARRAY) return err_set(e, ST_INPUT, "field 'questions': expected an array");
-    status s = ST_OK;
-    for (jref x = json_first(doc, list); !s && x != JREF_NONE; x = json_next(doc, list, x)) {
-        if (!mem_grow((void **)&r->items, &r->cap, r->n + 1, sizeof *r->items)) return err_memory(e, (r->n + 1) * sizeof *r->items);
-        s = question_read(&r->items[r->n], doc, x, e);
-        if (s) return err_prefix(e, "question %zu", r->n + 1);
-        const char *id = r->items[r->n].id;
-        bool again = id && registry_find(r, strv_of(id));
-        r->n++;
-        if (!id) s = err_set(e, ST_INPUT, "question %zu has no id", r->n);
-        else if (again) s = err_set(e, ST_INPUT, "question '%s' comes twice", id);
+    if (l == LISTING_CANONICAL && q->kind == QUESTION_CHOICE) {
+        qsort(sorted, n, sizeof *sorted, compare_text);
+        for (size_t i = 0; i < n; i++) order[i] = sorted[i].option;
     }
-    if (!s) s = check_twins(r, e);
-    buf lock = {0};
-    if (!s) s = put_lock(r, &lock, e);
-    if (!s) s = sha256_hex(lock.p, lock.len, r->lock_sha, e);
-    buf_free(&lock);
-    return s;
+    if (l == LISTING_RANDOM && q->kind != QUESTION_SCORE && n <= RANDOM_MOST) random_order(n, seed, id, order);
+    for (size_t j = 0; j < n; j++) perm[j] = order[(j + s) % n]; /* of two options the shifts are both orders */
 }
 
-status registry_load(registry *r, const char *path, err *e) {
-    buf text = {0};
+status question_centers(const question *q, double centers[OPTIONS_MAX], err *e) {
+    const char *text = q->centers ? q->centers : q->scale ? q->scale : "[0.0, 1.0]";
     json doc = {0};
-    status s = json_read_file(&doc, &text, path, e);
-    if (!s && (s = load(r, &doc, e))) err_prefix(e, "%s", path);
+    double v[OPTIONS_MAX];
+    size_t n = 0;
+    status s = json_parse(&doc, text, strlen(text), e);
+    for (jref r = s ? JREF_NONE : json_first(&doc, JREF_ROOT); !s && r != JREF_NONE && n < OPTIONS_MAX; r = json_next(&doc, JREF_ROOT, r)) s = json_real(&doc, r, "centers", &v[n++], e);
+    for (size_t i = 0; !s && i < q->n_options; i++) centers[i] = q->centers ? v[i] : v[0] + (v[1] - v[0]) * ((double)i + 0.5) / (double)q->n_options;
     json_free(&doc);
-    buf_free(&text);
-    return s;
-}
-
-void registry_free(registry *r) {
-    for (size_t i = 0; i < r->n; i++) question_free(&r->items[i]);
-    free(r->items);
-    *r = (registry){0};
-}
-
-const question *registry_find(const registry *r, strv id) {
-    for (size_t i = 0; i < r->n; i++)
-        if (r->items[i].id && strv_is(id, r->items[i].id)) return &r->items[i];
-    return NULL;
-}
-
-status registry_lock_write(const registry *r, const char *path, err *e) {
-    buf b = {0};
-    buf_printf(&b, "{\"lock_sha\":\"%s\",\"questions\":", r->lock_sha);
-    status s = put_lock(r, &b, e);
-    buf_text(&b, "}\n");
-    if (!s) s = buf_ok(&b, e);
-    if (!s) s = file_write(path, b.p, b.len, e);
-    buf_free(&b);
-    return s;
-}
-
-status registry_lock_check(const registry *r, const char *path, err *e) {
-    buf text = {0}, drift = {0}, scratch = {0};
-    json doc = {0};
-    status s = json_read_file(&doc, &text, path, e);
-    jref old = json_get(&doc, JREF_ROOT, "questions");
-    for (size_t i = 0; !s && i < r->n; i++) {
-        const question *q = &r->items[i];
-        jref was = json_get(&doc, json_get(&doc, old, q->id), "key");
-        strv key = {0};
-        if (json_kind_of(&doc, was) != JSON_STRING) buf_printf(&drift, "; '%s' is new", q->id);
-        else if (!(s = json_text(&doc, was, &scratch, &key, e)) && !strv_is(key, q->key))
-            buf_printf(&drift, "; '%s': key %.*s -> %s: labels and bundles of %.*s no longer apply", q->id, (int)key.n, key.p, q->key, (int)key.n, key.p);
-    }
-    for (jref k = json_first(&doc, old); !s && k != JREF_NONE; k = json_next(&doc, old, k)) {
-        strv id;
-        if (!(s = json_text(&doc, k, &scratch, &id, e)) && !registry_find(r, id)) buf_printf(&drift, "; '%.*s' is gone", (int)id.n, id.p);
-    }
-    if (!s && !drift.len && !json_is(&doc, json_get(&doc, JREF_ROOT, "lock_sha"), r->lock_sha)) buf_text(&drift, "; a twin changed");
-    if (!s) s = buf_ok(&drift, e);
-    if (!s && drift.len) s = err_set(e, ST_REFUSED, "%s: the registry drifted from its lock%s", path, drift.p);
-    json_free(&doc);
-    buf_free(&text);
-    buf_free(&drift);
-    buf_free(&scratch);
     return s;
 }

@@ -1,4 +1,4 @@
-/* question.h: typed questions, their keys, the registry and its lock. */
+/* question.h: typed questions and their keys. */
 #ifndef ANYJEV_QUESTION_QUESTION_H
 #define ANYJEV_QUESTION_QUESTION_H
 
@@ -26,8 +26,8 @@ typedef struct question {
     char key[KEY_SIZE];
 } question;
 
-/* From a JSON object {id, kind, text, options, centers, scale, twin}. A noul question without options has Yes and
- * No. Sets the key (DESIGN 5). question_free ends it; q need not be initialised. */
+/* From a JSON object {id, kind, text, options, centers, scale, bins, twin}. A noul question without options has Yes and
+ * No; a score question without options has equal bins (5, or `bins`) over its scale, named by their ends. Sets the key (DESIGN 5). question_free ends it; q need not be initialised. */
 status question_read(question *q, const json *doc, jref obj, err *e);
 void question_free(question *q);
 const char *question_kind_name(question_kind k);
@@ -37,6 +37,10 @@ status question_kind_read(const json *doc, jref r, question_kind *k, err *e);
 status question_noul_check(const char *first, const char *second, err *e);
 /* Prompts that show every option at every position: k cyclic shifts (both orders of two), one for a score. */
 size_t question_full(question_kind kind, size_t k);
+/* The value that each option of a score question stands for: its centers, or the middles of equal bins over its scale. */
+status question_centers(const question *q, double centers[OPTIONS_MAX], err *e);
+/* The options as a JSON array, `item` between them. */
+void question_options_put(const question *q, const char *item, bool ascii, buf *out);
 /* Index of the option with this text, or n_options. */
 size_t question_option(const question *q, strv text);
 
@@ -45,23 +49,10 @@ const char *question_label(const question *q, size_t i);
 
 /* How many permutations a question has: K cyclic shifts, both orders, or one. */
 size_t question_shifts(const question *q);
-/* Option at position j under shift s. */
-size_t question_at(const question *q, size_t s, size_t j);
-
-typedef struct registry {
-    question *items;
-    size_t n, cap;
-    char lock_sha[SHA256_HEX_SIZE];
-} registry;
-
-/* A file {"questions": [...]}; ids must differ, twins must exist and be noul. registry starts as {0}. */
-status registry_load(registry *r, const char *path, err *e);
-void registry_free(registry *r);
-const question *registry_find(const registry *r, strv id);
-
-/* The lock: {"lock_sha": ..., "questions": {id: {key, kind, options, text, twin}}}. */
-status registry_lock_write(const registry *r, const char *path, err *e);
-/* ST_REFUSED, naming every question that drifted: "key A -> B: labels and bundles of A no longer apply". */
-status registry_lock_check(const registry *r, const char *path, err *e);
+/* In which order the options are listed before they are turned. A score question always lists its bins in order. */
+typedef enum listing { LISTING_GIVEN, LISTING_REVERSED, LISTING_CANONICAL /* by text */, LISTING_RANDOM } listing;
+/* perm[j]: the option at position j under shift s of the listing. Random: drawn from seed and the item's id, for up to eight
+ * options (more are listed as given). */
+void question_order(const question *q, listing l, size_t seed, strv id, size_t s, size_t perm[OPTIONS_MAX]);
 
 #endif

@@ -58,7 +58,7 @@ static void put_line(const char *form, const char *label, const char *option, bu
     buf_byte(out, '\n');
 }
 
-status readout_user(const readout *r, const question *q, size_t shift, strv state, buf *out, size_t *split, err *e) {
+status readout_user(const readout *r, const question *q, const size_t *perm, strv state, buf *out, size_t *split, err *e) {
     if (state.n) {
         buf_printf(out, "%s\n", r->state);
         buf_view(out, state);
@@ -67,7 +67,7 @@ status readout_user(const readout *r, const question *q, size_t shift, strv stat
     buf_printf(out, "%s %s\n\n%s\n", r->question, q->text, r->options);
     *split = out->len;
     for (size_t j = 0; j < q->n_options; j++) {
-        size_t o = question_at(q, shift, j);
+        size_t o = perm[j];
         put_line(r->line[q->kind], question_label(q, q->kind == QUESTION_NOUL ? o : j), q->options[o], out);
     }
     buf_printf(out, "\n%s", r->closing[q->kind]);

@@ -13,8 +13,8 @@ typedef struct readout {
 status readout_load(readout *r, const char *path, err *e);
 void readout_free(readout *r);
 
-/* The user's text for one permutation: everything before *split is the same for all permutations of the item.
+/* The user's text for one permutation (perm[j]: the option at position j): everything before *split is the same for all permutations of the item.
  * state: the text of the state as it stands in the prompt (may be empty). */
-status readout_user(const readout *r, const question *q, size_t shift, strv state, buf *out, size_t *split, err *e);
+status readout_user(const readout *r, const question *q, const size_t *perm, strv state, buf *out, size_t *split, err *e);
 
 #endif
