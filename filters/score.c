@@ -8,13 +8,14 @@
 #include "json/lines.h"
 #include "json/record.h"
 #include "kernel/kernel.h"
+#include "metrics/merge.h"
 #include "metrics/results.h"
 
 typedef struct settings {
     record_opts rec;
     const char *format, *plot, *reversed, *environment;
     size_t bootstrap, seed, threads;
-    bool by_group;
+    bool by_group, merge;
 } settings;
 
 typedef struct job {
@@ -113,6 +114,31 @@ static status write_report(job *j) {
     return s;
 }
 
+/* results records in, one table out. */
+static status merge_all(job *j) {
+    merge m = {0};
+    buf out = {0};
+    json *rec;
+    status s;
+    while (!(s = records_next(j->r, &rec, j->e)) && rec)
+        if ((s = merge_add(&m, rec, j->e)) && (s = records_bad(j->r, j->e))) break;
+    if (!s && !m.n) s = err_set(j->e, ST_INPUT, "no results record: nothing can be merged");
+    if (!s) s = merge_put(&m, j->o->format, &out, j->e);
+    while (out.len && out.p[out.len - 1] == '\n') out.p[--out.len] = '\0';
+    if (!s) s = records_put(j->r, &out, j->e);
+    buf_free(&out);
+    merge_free(&m);
+    return s;
+}
+
+static status score_all(job *j) {
+    status s = j->o->reversed ? json_lines(j->o->reversed, take_reversed, j, j->e) : ST_OK;
+    if (!s) s = read_all(j);
+    if (!s) s = measure_all(j);
+    if (!s && j->o->plot) s = write_plots(j);
+    return s ? s : write_report(j);
+}
+
 static void say_notes(const job *j) {
     if (j->all.unlabelled) fprintf(stderr, "score: %zu decisions without a label were left out\n", j->all.unlabelled);
     for (size_t i = 0; i < j->n; i++)
@@ -134,6 +160,7 @@ int main(int argc, char **argv) {
         {.name = "by-group", .kind = OPT_FLAG, .to = &o.by_group, .help = "also the figures of every group alone"},
         {.name = "reversed", .kind = OPT_TEXT, .arg = "FILE", .to = &o.reversed,
          .help = "decisions on the same items with the options listed in reverse: how many answers differ"},
+        {.name = "merge", .kind = OPT_FLAG, .to = &o.merge, .help = "the input is results records: put them into one table (4 when their questions differ)"},
         {.name = "environment", .kind = OPT_TEXT, .arg = "FILE", .to = &o.environment, .help = "a JSON object that the results carry along"},
         RECORD_OPTIONS(o.rec),
     };
@@ -153,11 +180,7 @@ int main(int argc, char **argv) {
     j.results.options.kernel = threads;
     if (!s && o.environment) s = read_environment(&j);
     if (!s) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
-    if (!s && o.reversed) s = json_lines(o.reversed, take_reversed, &j, &e);
-    if (!s) s = read_all(&j);
-    if (!s) s = measure_all(&j);
-    if (!s && o.plot) s = write_plots(&j);
-    if (!s) s = write_report(&j);
+    if (!s) s = o.merge ? merge_all(&j) : score_all(&j);
     if (!s) say_notes(&j);
     s = records_close(j.r, s, &e);
     for (size_t i = 0; i < j.n; i++) report_free(&j.reports[i]);

@@ -14,3 +14,21 @@ demo: ## install what is needed, build, fetch the small model, annotate the exam
 	@$(MAKE) --no-print-directory -j2 all
 	@$(MAKE) --no-print-directory model
 	@$(MAKE) --no-print-directory annotate CARDS='$(EXAMPLE_CARD)' MODEL='$(SMALL_MODEL)' OUT=out/demo LEVEL=L0
+
+bench: all $(if $(filter $(SMALL_MODEL),$(MODEL)),$(SMALL_MODEL)) ## measure LABELS=labels.tsv [MODEL=... LEVELS=raw,L0 OUT=dir]
+	@$(call run_pipeline,bench) bench
+
+# A grid of models: each in a folder of its own under OUT; `make -j2 bench-sweep` runs two at a time.
+MODELS ?= $(MODEL)
+SWEEP_OUT = $(or $(OUT),out/sweep)
+sweep_results := $(foreach m,$(MODELS),$(SWEEP_OUT)/$(notdir $(m))/results.json)
+
+bench-sweep: $(SWEEP_OUT)/results.md ## measure LABELS on MODELS='a b' and put the figures into one table
+	@cat $<
+
+$(SWEEP_OUT)/%/results.json: all FORCE
+	@$(MAKE) --no-print-directory -f pipelines/bench.mk BIN=$(abspath $(BIN)) MODEL='$(firstword $(foreach m,$(MODELS),$(if $(filter $*,$(notdir $(m))),$(m))))' OUT=$(SWEEP_OUT)/$* bench >/dev/null
+
+$(SWEEP_OUT)/results.md: $(sweep_results)
+	@$(BIN)/score --merge --format json -o $(SWEEP_OUT)/results.json $^
+	@$(BIN)/score --merge --format md -o $@ $^

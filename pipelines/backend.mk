@@ -15,4 +15,4 @@ prefill = $(or $(prefill_$(BACKEND)),$(error unknown BACKEND '$(BACKEND)': expec
 # prompt-build reads the chat template and the tokenizer from the model where there is one; fake wraps prompts in no template.
 prompt_model = $(if $(filter fake,$(BACKEND)),--template none,--model $(MODEL))
 # What a recipe needs to be told before it starts.
-need_model = $(if $(filter fake,$(BACKEND)),true,[ -n '$(strip $(MODEL))' ] || { echo "$1: name the model, as in MODEL=models/x.gguf" >&2; exit 2; })
+need_model = $(if $(prefill),)$(if $(filter fake,$(BACKEND)),true,[ -n '$(strip $(MODEL))' ] || { echo "$1: name the model, as in MODEL=models/x.gguf" >&2; exit 2; })

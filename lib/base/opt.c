@@ -141,8 +141,8 @@ void opt_help(const opt_program *p, FILE *to) {
 }
 
 void opt_version(const opt_program *p, FILE *to) {
-    fprintf(to, "%s (anyjev-pipe) %s, commit %.12s%s\n", p->name, version_number(), version_commit(),
-            version_dirty() ? ", with local changes" : "");
+    fprintf(to, "%s (anyjev-pipe) %s, commit %.12s%s, built with %s\n", p->name, version_number(), version_commit(),
+            version_dirty() ? ", with local changes" : "", version_compiler());
 }
 
 void opt_list_free(opt_list *l) {
