@@ -17,7 +17,7 @@ enum { LABELS_MAX = OPTIONS_MAX };
 
 typedef struct settings {
     record_opts rec;
-    const char *model, *template, *isa;
+    const char *model, *template, *isa, *only;
     size_t threads, batch_tokens;
     bool keep_prompt;
 } settings;
@@ -31,6 +31,7 @@ typedef struct prompt {
     size_t n_labels, n_blocks;
     size_t *blocks;
     bool logprobs;
+    bool kept, pass; /* with --only hidden: a server's log-probabilities stay; nothing is asked of this program */
     double *found; /* [n_labels] */
     float *hidden; /* [n_blocks][hidden_dim] */
     size_t blocks_run, n_reused;
@@ -44,6 +45,7 @@ typedef struct job {
     kernel *kn;
     chat chat;
     buf identity; /* the JSON of the field model */
+    buf server;   /* with --only hidden: the field model of who gave the log-probabilities */
     prompt *prompts;
     size_t n, cap;
     progress bar;
@@ -97,6 +99,79 @@ static status read_need(job *j, const json *rec, prompt *p) {
     return ST_OK;
 }
 
+/* --- composite: log-probabilities of a server, hidden states of this host --- */
+
+/* The server's ids of the labels must be those of this tokenizer, or the two are not one model. */
+static status compare_labels(job *j, const json *rec, const prompt *p) {
+    jref ids = json_get(rec, JREF_ROOT, "label_ids"), list = json_get(rec, JREF_ROOT, "labels"), l = json_first(rec, list);
+    if (json_count(rec, ids) != p->n_labels)
+        return err_set(j->e, ST_REFUSED, "field 'label_ids': the server does not tell the ids of the labels, so that nobody knows whether its tokenizer is this one");
+    buf differ = {0};
+    status s = ST_OK;
+    size_t i = 0;
+    for (jref x = json_first(rec, ids); !s && x != JREF_NONE; x = json_next(rec, ids, x), l = json_next(rec, list, l), i++) {
+        size_t id;
+        s = json_size(rec, x, "label_ids", &id, j->e);
+        if (!s && id != p->labels[i]) buf_printf(&differ, "%s%.*s (%zu there, %u here)", differ.len ? ", " : "", (int)(json_raw(rec, l).n > 60 ? 60 : json_raw(rec, l).n), json_raw(rec, l).p, id, p->labels[i]);
+    }
+    if (!s && differ.len) s = err_set(j->e, ST_REFUSED, "the server's tokenizer and this one give different ids for the labels %s", differ.p);
+    buf_free(&differ);
+    return s;
+}
+
+/* The field model becomes both: who gave the log-probabilities, and this model. */
+static status compose(job *j, const json *rec) {
+    jref server = json_get(rec, JREF_ROOT, "model");
+    strv raw = json_raw(rec, server);
+    if (!json_is(rec, json_get(rec, server, "backend"), "gateway"))
+        return err_set(j->e, ST_REFUSED, "field 'model': --only hidden goes behind prefill-gateway --only logprobs; this prompt did not pass it");
+    if (j->server.len)
+        return strv_eq(raw, buf_strv(&j->server)) ? ST_OK : err_set(j->e, ST_REFUSED, "the log-probabilities are of another model than those of the prompts before: %.*s", (int)(raw.n > 300 ? 300 : raw.n), raw.p);
+    char hex[SHA256_HEX_SIZE];
+    buf both = {0}, scratch = {0};
+    strv name = {0};
+    buf_view(&j->server, raw);
+    buf_view(&both, raw);
+    buf_view(&both, buf_strv(&j->identity));
+    status s = buf_ok(&j->server, j->e);
+    if (!s) s = buf_ok(&both, j->e);
+    if (!s) s = sha256_hex(both.p, both.len, hex, j->e);
+    if (!s) s = json_text(rec, json_get(rec, server, "name"), &scratch, &name, j->e);
+    buf_clear(&both);
+    jw w = jw_of(&both);
+    jw_open(&w, '{');
+    jw_key(&w, "name");
+    jw_view(&w, name);
+    jw_key(&w, "backend");
+    jw_text(&w, "composite");
+    jw_key(&w, "fingerprint");
+    jw_text(&w, hex);
+    jw_key(&w, "logprobs");
+    jw_raw(&w, raw);
+    jw_key(&w, "hidden");
+    jw_raw(&w, buf_strv(&j->identity));
+    jw_close(&w, '}');
+    if (!s) s = buf_ok(&both, j->e);
+    if (!s) {
+        buf_free(&j->identity);
+        j->identity = both;
+    } else {
+        buf_free(&both);
+    }
+    buf_free(&scratch);
+    return s;
+}
+
+static status read_composite(job *j, const json *rec, prompt *p) {
+    if (p->logprobs && json_get(rec, JREF_ROOT, "logprobs") == JREF_NONE) return err_set(j->e, ST_INPUT, "field 'logprobs' is missing: the server did not fill this prompt");
+    status s = compose(j, rec);
+    if (!s && p->logprobs) s = compare_labels(j, rec, p);
+    p->kept = p->logprobs;
+    p->logprobs = false;
+    p->pass = p->n_blocks == 0;
+    return s;
+}
+
 static void prompt_free(prompt *p) {
     free(p->line);
     tok_ids_free(&p->ids);
@@ -116,8 +191,9 @@ static status read_prompt(job *j, const json *rec, prompt *p) {
     status s = prompt_encode(j->t, j->chat, rec, false, &p->ids, j->e);
     if (!s) s = read_labels(j, rec, p);
     if (!s) s = read_need(j, rec, p);
+    if (!s && j->o->only) s = read_composite(j, rec, p);
     if (!s && p->ids.n == 0) s = err_set(j->e, ST_INPUT, "the prompt is empty");
-    if (!s && p->ids.n > c->context) s = err_set(j->e, ST_INPUT, "the prompt has %zu tokens, the model's context holds %zu", p->ids.n, c->context);
+    if (!s && !p->pass && p->ids.n > c->context) s = err_set(j->e, ST_INPUT, "the prompt has %zu tokens, the model's context holds %zu", p->ids.n, c->context);
     return s;
 }
 
@@ -154,23 +230,25 @@ static void on_progress(void *ctx, size_t more) {
 static status run_all(job *j) {
     model_prompt *all = mem_zero(j->n, sizeof *all);
     if (!all) return err_memory(j->e, j->n * sizeof *all);
+    size_t n = 0;
     for (size_t i = 0; i < j->n; i++) {
         prompt *p = &j->prompts[i];
-        all[i] = (model_prompt){.index = i, .ids = p->ids.id, .n_ids = p->ids.n, .want_logits = p->logprobs, .labels = p->labels, .n_labels = p->n_labels,
-                                .blocks = p->blocks, .n_blocks = p->n_blocks, .logprobs = p->found, .hidden = p->hidden};
+        if (p->pass) continue;
+        all[n++] = (model_prompt){.index = i, .ids = p->ids.id, .n_ids = p->ids.n, .want_logits = p->logprobs, .labels = p->labels, .n_labels = p->n_labels,
+                                  .blocks = p->blocks, .n_blocks = p->n_blocks, .logprobs = p->found, .hidden = p->hidden};
     }
-    model_sort(all, j->n);
+    model_sort(all, n);
     size_t blocks = model_shape(j->m)->n_blocks, total = 0;
-    for (size_t at = 0, k; at < j->n; at += k) {
-        k = model_batch(all + at, j->n - at, j->o->batch_tokens);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = model_batch(all + at, n - at, j->o->batch_tokens);
         total += model_tokens(all + at, k) * blocks;
     }
     progress_start(&j->bar, "prefill-local", "tokens x blocks", total, j->o->rec.progress);
     status s = ST_OK;
-    for (size_t at = 0, k; !s && at < j->n; at += k) {
+    for (size_t at = 0, k; !s && at < n; at += k) {
         model_stats stats;
         size_t bad;
-        k = model_batch(all + at, j->n - at, j->o->batch_tokens);
+        k = model_batch(all + at, n - at, j->o->batch_tokens);
         s = model_run(j->m, j->kn, all + at, k, &stats, on_progress, &j->bar, &bad, j->e);
         if (s == ST_INPUT) {
             const prompt *p = &j->prompts[all[at + bad].index];
@@ -233,7 +311,8 @@ static status write_prompt(job *j, const prompt *p, json *doc, buf text[F_COUNT]
     size_t n = 0;
     for (int f = 0; f < F_COUNT; f++) {
         /* What was not asked for is dropped: an earlier run's numbers must not stand beside this model's name. */
-        bool of_logprobs = f <= F_MISSING;
+        bool of_logprobs = f <= F_MISSING, of_run = f >= F_TOKENS && f <= F_BLOCKS;
+        if ((p->kept && f <= F_IDS) || (p->pass && of_run)) continue;
         if ((of_logprobs && !p->logprobs) || (f == F_HIDDEN && !p->n_blocks)) {
             fields[n++] = (json_field){field_names[f], {NULL, 0}};
             continue;
@@ -316,6 +395,8 @@ int main(int argc, char **argv) {
         {.name = "batch-tokens", .kind = OPT_SIZE, .arg = "N", .to = &o.batch_tokens, .initial = "32768", .min = 1,
          .help = "at most so many distinct tokens in memory at once"},
         {.name = "keep-prompt", .kind = OPT_FLAG, .to = &o.keep_prompt, .help = "keep the fields prefix and suffix"},
+        {.name = "only", .kind = OPT_CHOICE, .arg = "NEED", .to = &o.only, .choices = "hidden",
+         .help = "add hidden states to what prefill-gateway --only logprobs filled; the label ids of both are compared"},
         RECORD_OPTIONS(o.rec),
     };
     const opt_program program = {
@@ -342,6 +423,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < j.n; i++) prompt_free(&j.prompts[i]);
     free(j.prompts);
     buf_free(&j.identity);
+    buf_free(&j.server);
     model_close(j.m);
     tokenizer_close(j.t);
     kernel_close(j.kn);

@@ -1,6 +1,7 @@
 # The recipes: each pipeline is a makefile of its own under pipelines/, which also runs when installed.
 # Variables given on the command line (CARDS, MODEL, LEVEL, OUT, ...) reach it by themselves.
-MODEL ?= $(SMALL_MODEL)
+# A server's model is not known here.
+MODEL ?= $(if $(filter gateway,$(BACKEND)),,$(SMALL_MODEL))
 EXAMPLE_CARD := $(firstword $(wildcard pipelines/examples/*.md))
 
 run_pipeline = $(MAKE) --no-print-directory -f pipelines/$1.mk BIN=$(abspath $(BIN)) MODEL='$(MODEL)'

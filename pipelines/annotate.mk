@@ -29,7 +29,7 @@ $(OUT)/settings: FORCE
 	@[ -n '$(strip $(CARDS))' ] || { echo "annotate: name the dataset cards, as in CARDS='a.md b.md'" >&2; exit 2; }
 	@$(call need_model,annotate)
 	@mkdir -p $(OUT)
-	@printf '%s\n' 'cards: $(strip $(CARDS))' 'backend: $(BACKEND)' 'model: $(MODEL)' 'level: $(LEVEL)' > $@.new
+	@printf '%s\n' 'cards: $(strip $(CARDS))' 'backend: $(backend_said)' 'model: $(MODEL)' 'level: $(LEVEL)' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 FORCE:
 

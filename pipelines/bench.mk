@@ -39,7 +39,7 @@ $(OUT)/settings: FORCE
 	@[ -z '$(unknown)' ] || { echo "bench: unknown level '$(unknown)' in LEVELS: expected raw and L0, separated by commas" >&2; exit 2; }
 	@$(call need_model,bench)
 	@mkdir -p $(OUT)
-	@printf '%s\n' 'labels: $(strip $(LABELS))' 'cards: $(strip $(CARDS))' 'backend: $(BACKEND) $(FAKE)' 'model: $(MODEL)' 'levels: $(LEVELS)' 'questions: $(QUESTIONS)' 'seed: $(SEED)' > $@.new
+	@printf '%s\n' 'labels: $(strip $(LABELS))' 'cards: $(strip $(CARDS))' 'backend: $(backend_said)' 'model: $(MODEL)' 'levels: $(LEVELS)' 'questions: $(QUESTIONS)' 'seed: $(SEED)' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 FORCE:
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """fault_server: a model server on loopback that fails in named ways, for the tests of prefill-gateway.
 
-    fault_server.py PORT_FILE [DELAY_MS]
+    fault_server.py PORT_FILE [DELAY_MS [IDS_FILE]]
 
 Listens on a free port, which it writes to PORT_FILE. The first part of a path names what goes wrong and which shape
 answers have, joined by '+': http://127.0.0.1:PORT/429+ids/v1/completions. Numbers are drawn from the prompt, so
 that the same prompt always gets the same. GET /NAMES/stats tells how many requests and how many different prompts
-there were. Needs the standard library only.
+there were. IDS_FILE holds {label: id} of a real tokenizer, for the name true-ids. Needs the standard library only.
 """
 import asyncio
 import email.utils
@@ -24,6 +24,12 @@ IDS = {t: 100 + i for i, t in enumerate(TOKENS)}
 LABELS = [chr(65 + i) for i in range(26)] + ["Yes", "No"] + [str(i) for i in range(1, 10)]
 for i, t in enumerate(LABELS):
     IDS.setdefault(t, 500 + i)
+TRUE_IDS = json.load(open(sys.argv[3])) if len(sys.argv) > 3 else {}
+
+
+def id_of(faults, token):
+    n = TRUE_IDS.get(token, 9) if "true-ids" in faults else IDS.get(token, 7)
+    return n + (1 if "wrong-c" in faults and token == "C" else 0)
 
 
 def numbers(prompt, mass=0.999):
@@ -61,20 +67,20 @@ def http(status, body, headers=(), kind="application/json"):
 
 def shape(faults, path, top, pairs, asked):
     """An answer in the shape that faults name, else in the one of the path."""
-    usage = {"prompt_tokens": 3 if "cut" in faults else 1000, "completion_tokens": 1}
+    usage = {"prompt_tokens": 3 if "cut" in faults else 100000, "completion_tokens": 1}
     pairs = sorted(pairs, key=lambda p: -p[1])[:top]
     entry = lambda t, p: {"token": t, "logprob": p, "bytes": list(t.encode())}  # noqa: E731
-    with_id = lambda t, p: {"id": IDS.get(t, 7) + (1000 if "wrong-ids" in faults else 0), **entry(t, p)}  # noqa: E731
-    if "ids" in faults or "wrong-ids" in faults:
+    with_id = lambda t, p: {"id": id_of(faults, t), **entry(t, p)}  # noqa: E731
+    if "ids" in faults:
         first = {**with_id(*pairs[0]), "top_logprobs": [with_id(t, p) for t, p in pairs]}
         return {"choices": [{"index": 0, "text": "x", "logprobs": {"content": [first]}}], "usage": usage}
     if "native" in faults:
-        return {"completion_probabilities": [{"id": 1, "token": "x", "logprob": -1, "top_logprobs": [with_id(t, p) for t, p in pairs]}], "tokens_evaluated": 1000}
+        return {"completion_probabilities": [{"id": 1, "token": "x", "logprob": -1, "top_logprobs": [with_id(t, p) for t, p in pairs]}], "tokens_evaluated": 100000}
     if "linear" in faults:
         return {"completion_probabilities": [{"content": "x", "probs": [{"tok_str": t, "prob": math.exp(p)} for t, p in pairs]}]}
     if path.endswith("/chat/completions"):
         return {"choices": [{"message": {"content": "x"}, "logprobs": {"content": [{**entry(*pairs[0]), "top_logprobs": [entry(t, p) for t, p in pairs]}]}}], "usage": usage}
-    table = {(f"token_id:{IDS.get(t, 7)}" if "token-ids" in faults else t): p for t, p in pairs}
+    table = {(f"token_id:{id_of(faults, t)}" if "token-ids" in faults else t): p for t, p in pairs}
     return {"choices": [{"index": 0, "text": "x", "logprobs": {"tokens": ["x"], "top_logprobs": [table]}}], "usage": usage}
 
 
@@ -185,7 +191,7 @@ def tokenize(faults, asked):
     text = asked.get("content", "")
     ids = [1] if "bos" in faults else []
     if text:
-        ids.append(IDS[text])
+        ids.append(id_of(faults, text))
     return http(200, {"tokens": ids})
 
 

@@ -6,7 +6,8 @@ tiny=$BATS_TEST_DIRNAME/golden/models/qwen3-bf16
 
 setup_file() {
     export PORT_FILE=$BATS_FILE_TMPDIR/port
-    python3 "$BATS_TEST_DIRNAME/fault_server.py" "$PORT_FILE" 3>&- &
+    { printf '%s\n' {A..Z} Yes No {1..9}; } | jq -R -c '{text: .}' | tokenize --model "$tiny" | jq -s 'map({(.text): .ids[0]}) | add' >"$BATS_FILE_TMPDIR/ids"
+    python3 "$BATS_TEST_DIRNAME/fault_server.py" "$PORT_FILE" 0 "$BATS_FILE_TMPDIR/ids" 3>&- &
     echo $! >"$BATS_FILE_TMPDIR/pid"
     for _ in $(seq 100); do [ -e "$PORT_FILE" ] && return; sleep 0.1; done
     return 1
@@ -39,7 +40,7 @@ fails() { # FAULT STATUS TEXT: the run ends so, with these words, and nothing on
     [ -z "$stderr" ]
     [[ "$output" == *'"mine":12345678901234567890.50,"need"'* ]]
     assert_equal "$(echo "$output" | jq -r .id)" "$(jq -r .id "$TMP/p")"
-    echo "$output" | jq -e -s 'all(.[]; (.logprobs | length == 3 and all(. < 0)) and .missing == [] and .n_tokens == 1000 and (.server_probe | length == 5)
+    echo "$output" | jq -e -s 'all(.[]; (.logprobs | length == 3 and all(. < 0)) and .missing == [] and .n_tokens == 100000 and (.server_probe | length == 5)
         and .model.backend == "gateway" and .model.api == "completions" and .model.served_model == "tiny" and .model.root == "org/tiny" and (.model.fingerprint | length == 64)
         and (([.logprobs[] | exp] | add) - .answer_mass | fabs) < 1e-12 and (has("prefix") or has("suffix") or has("server_notes") | not))' >/dev/null
     run --separate-stderr gateway ok --keep-prompt "$TMP/p"
@@ -365,6 +366,67 @@ END
     assert_equal "$(echo "$output" | jq -c 'has("logprobs")')" false$'\n'true$'\n'true
     echo "$output" | jq -e -s 'all(.[]; has("prefix") and .model.backend == "gateway")' >/dev/null
     stats ok | jq -e '.prompts == 2' >/dev/null
+}
+
+@test "composite: a server's log-probabilities and local hidden states, in one pipe and under one identity" {
+    items 2 | prompt-build --model "$tiny" >"$TMP/p"
+    sed -i '1s/"need":{[^}]*}/"need":{"hidden":[1]}/; 2s/"need":{[^}]*}/"need":{"logprobs":true,"hidden":[1]}/' "$TMP/p"
+    gateway true-ids+tokenize --only logprobs --tokenizer "$tiny" "$TMP/p" >"$TMP/g"
+    run --separate-stderr prefill-local --model "$tiny" --only hidden "$TMP/g"
+    assert_success
+    assert_equal "$(echo "$output" | jq -r .id)" "$(jq -r .id "$TMP/p")"
+    assert_equal "$(echo "$output" | jq -c '[has("logprobs"), has("hidden")]' | sort | uniq -c | tr -s ' ')" $' 1 [false,true]\n 4 [true,false]\n 1 [true,true]'
+    assert_equal "$(echo "$output" | jq -c 'select(has("logprobs")) | [.id, .logprobs, .label_ids]')" "$(jq -c 'select(has("logprobs")) | [.id, .logprobs, .label_ids]' "$TMP/g")"
+    assert_equal "$(echo "$output" | jq -c .model | sort -u | wc -l)" 1
+    echo "$output" | jq -e -s 'all(.[]; .model | .backend == "composite" and .logprobs.backend == "gateway" and .hidden.backend == "local" and (.fingerprint | length == 64))
+        and all(.[]; has("prefix") | not)' >/dev/null
+    # The hidden states are those of a plain local run.
+    assert_equal "$(echo "$output" | jq -r 'select(has("hidden")) | .hidden["1"]')" \
+        "$(prefill-local --model "$tiny" "$TMP/p" | jq -r 'select(has("hidden")) | .hidden["1"]')"
+    # One label of another id: refused by either program, by name; ids that the server does not tell: refused too.
+    gateway true-ids+tokenize+wrong-c --only logprobs "$TMP/p" >"$TMP/g"
+    run --separate-stderr prefill-local --model "$tiny" --only hidden "$TMP/g"
+    assert_failure 4
+    [[ "$stderr" == *'different ids for the labels "C" ('* ]] || fail "$stderr"
+    run --separate-stderr gateway true-ids+tokenize+wrong-c --only logprobs --tokenizer "$tiny" "$TMP/p"
+    assert_failure 4
+    [[ "$stderr" == *"the same single ids for the labels C" ]] || fail "$stderr"
+    gateway ok --only logprobs "$TMP/p" >"$TMP/g"
+    run --separate-stderr prefill-local --model "$tiny" --only hidden "$TMP/g"
+    assert_failure 4
+    [[ "$stderr" == *"does not tell the ids"* ]] || fail "$stderr"
+    run --separate-stderr prefill-local --model "$tiny" --only hidden "$TMP/p"
+    assert_failure 4
+    [[ "$stderr" == *"did not pass"* ]] || fail "$stderr"
+}
+
+@test "the recipes run on a server and on both, keep a journal, and say what they lack" {
+    card=$FIXTURES/cards/tiny-crlf.md
+    annotate() { "$ROOT/bin/anyjev-pipe" annotate BIN="$BIN" "$@" "$card"; }
+    run --separate-stderr annotate BACKEND=gateway URL="$(url ok)" OUT="$TMP/g"
+    assert_success
+    assert_equal "$(jq -r .model.api "$TMP/g/decisions.jsonl" | sort -u)" chat
+    run --separate-stderr annotate BACKEND=gateway URL="$(url true-ids+tokenize)" SERVED=tiny MODEL="$tiny" OUT="$TMP/h"
+    assert_success
+    assert_equal "$(jq -r .model.api "$TMP/h/decisions.jsonl" | sort -u)" completions
+    asked=$(stats true-ids+tokenize | jq .requests)
+    rm "$TMP"/h/*.filled.jsonl
+    run --separate-stderr annotate BACKEND=gateway URL="$(url true-ids+tokenize)" SERVED=tiny MODEL="$tiny" OUT="$TMP/h"
+    assert_success
+    assert_equal "$(stats true-ids+tokenize | jq .requests)" "$asked"
+    run --separate-stderr annotate BACKEND=composite URL="$(url true-ids+tokenize)" MODEL="$tiny" OUT="$TMP/c"
+    assert_success
+    assert_equal "$(jq -r .model.backend "$TMP/c/decisions.jsonl" | sort -u)" composite
+    assert_equal "$(jq -c .probs "$TMP/c/decisions.jsonl")" "$(jq -c .probs "$TMP/h/decisions.jsonl")"
+    run --separate-stderr annotate BACKEND=composite URL="$(url ok)" OUT="$TMP/n"
+    assert_failure
+    [[ "$stderr" == *"name the model"* ]]
+    run --separate-stderr annotate BACKEND=gateway OUT="$TMP/n"
+    assert_failure
+    [[ "$stderr" == *"name the server"* ]]
+    run --separate-stderr annotate BACKEND=nothing OUT="$TMP/n"
+    assert_failure
+    [[ "$stderr" == *"expected local, gateway, composite or fake"* ]]
 }
 
 @test "bad prompts (3); no input gives no output; a full disk and a closed pipe are errors (6)" {
