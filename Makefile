@@ -38,7 +38,7 @@ PROGRAMS  := $(sort $(patsubst filters/%.c,%,$(wildcard filters/*.c)))
 UNITS     := $(sort $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/*.c)))
 MAN       := $(sort $(wildcard man/*.[157]))
 
-.PHONY: bench bench-sweep all help check check-built check-unit check-sanitize setup model demo annotate clean install dist lint FORCE
+.PHONY: bench bench-sweep fit promote all help check check-built check-unit check-sanitize setup model demo annotate clean install dist lint FORCE
 all: $(PROGRAMS:%=$(BIN)/%) ## build every program into bin/ (the default)
 	@$(CUDA_SAY)
 

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "bundle/bundle.h"
 #include "decide/decision.h"
 #include "decide/level.h"
 #include "json/record.h"
 
 typedef struct settings {
     record_opts rec;
-    const char *level, *prior, *format, *require, *combine;
+    const char *level, *prior, *format, *require, *combine, *bundle, *route;
     double strength;
 } settings;
 
@@ -19,6 +20,8 @@ typedef struct job {
     records *r;
     items all;
     levels levels;
+    bundle bundle;
+    buf bundle_name;
     err *e;
 } job;
 
@@ -150,19 +153,47 @@ static status write_all(job *j) {
     return strcmp(j->o->format, "systemone") == 0 ? write_systemone(j) : write_records(j);
 }
 
-static status check_options(const settings *o, levels *l, err *e) {
-    l->level = o->level;
+/* The artifacts that levels above L0 need. */
+static status open_bundle(job *j) {
+    levels *l = &j->levels;
+    char *path = NULL;
+    if (!j->o->bundle) {
+        if (l->level == LEVEL_L1 || l->level == LEVEL_L2) return err_set(j->e, ST_USAGE, "level %s needs a --bundle", j->o->level);
+        return ST_OK;
+    }
+    status s = bundle_locate(j->o->bundle, &path, j->e);
+    if (!s) s = bundle_read(&j->bundle, path, j->e);
+    if (!s) s = bundle_name(&j->bundle, &j->bundle_name, j->e);
+    l->artifacts = j->bundle.artifacts;
+    l->n_artifacts = j->bundle.n;
+    l->bundle = buf_strv(&j->bundle_name);
+    j->all.keep_hidden = true;
+    free(path);
+    return s;
+}
+
+static status prepare(job *j) {
+    const settings *o = j->o;
+    levels *l = &j->levels;
+    l->level = level_parse(o->level);
+    l->require = o->require ? level_parse(o->require) : LEVEL_RAW;
     l->mean = strcmp(o->combine, "mean") == 0;
+    l->reword = o->route && strcmp(o->route, "wording") == 0;
     l->source = strcmp(o->prior, "batch") == 0 ? DECIDE_BATCH : strcmp(o->prior, "content_free") == 0 ? DECIDE_CONTENT_FREE : DECIDE_NONE;
     l->strength = isnan(o->strength) ? decide_strength(l->source) : o->strength;
-    if (!o->require || strcmp(o->require, "raw") == 0 || strcmp(o->level, o->require) == 0) return ST_OK;
-    return err_set(e, ST_REFUSED, "level %s is required, the decisions would be at level %s", o->require, o->level);
+    if (l->level < l->require && l->level != LEVEL_AUTO)
+        return err_set(j->e, ST_REFUSED, "level %s is required, the decisions would be at level %s", o->require, o->level);
+    return open_bundle(j);
 }
 
 int main(int argc, char **argv) {
     settings o;
     const opt_def opts[] = {
-        {.name = "level", .letter = 'l', .kind = OPT_CHOICE, .arg = "LEVEL", .to = &o.level, .initial = "L0", .choices = "raw|L0", .help = "the level to decide at"},
+        {.name = "level", .letter = 'l', .kind = OPT_CHOICE, .arg = "LEVEL", .to = &o.level, .initial = "L0", .choices = "raw|L0|L1|L2|auto",
+         .help = "the level to decide at; auto: per question the best that the bundle offers"},
+        {.name = "bundle", .letter = 'b', .kind = OPT_TEXT, .arg = "PATH", .to = &o.bundle, .help = "what was learnt from labels: a bundle, or a folder of them with a version in service"},
+        {.name = "route", .kind = OPT_CHOICE, .arg = "ROUTE", .to = &o.route, .choices = "exact|wording", .initial = "exact",
+         .help = "which head may answer: one fitted on the question itself (its options in any order, if it was fitted on random orders), or also on another wording"},
         {.name = "require", .kind = OPT_CHOICE, .arg = "LEVEL", .to = &o.require, .choices = "raw|L0|L1|L2", .help = "refuse (4) when decisions would be below this level"},
         {.name = "prior", .kind = OPT_CHOICE, .arg = "PRIOR", .to = &o.prior, .initial = "batch", .choices = "batch|content_free|none",
          .help = "at L0: divide by the mean answer over this run's items of the question, from 8 items on; by that to probes without content; or by nothing"},
@@ -184,7 +215,7 @@ int main(int argc, char **argv) {
     if (!go) return code;
     err e = {0};
     job j = {.o = &o, .e = &e};
-    status s = check_options(&o, &j.levels, &e);
+    status s = prepare(&j);
     if (!s) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
     if (!s) s = read_all(&j);
     if (!s) s = levels_begin(&j.levels, &j.all, &e);
@@ -194,5 +225,7 @@ int main(int argc, char **argv) {
     s = records_close(j.r, s, &e);
     items_free(&j.all);
     levels_free(&j.levels);
+    bundle_free(&j.bundle);
+    buf_free(&j.bundle_name);
     return opt_finish(&program, s, &e);
 }

@@ -10,7 +10,7 @@
 
 typedef struct settings {
     record_opts rec;
-    const char *cards, *terms, *questions, *question;
+    const char *cards, *terms, *questions, *question, *only;
 } settings;
 
 typedef struct job {
@@ -18,7 +18,7 @@ typedef struct job {
     registry questions;
     labels all;
     silver *silver;
-    const question *fallback;
+    const question *fallback, *only;
     output *out, *errors;
     size_t bad;
     err *e;
@@ -172,6 +172,8 @@ static status prepare(job *j) {
     free(path);
     if (!s && o->question && !(j->fallback = registry_find(&j->questions, strv_of(o->question))))
         s = err_set(j->e, ST_USAGE, "option --question: the registry has no question '%s'", o->question);
+    if (!s && o->only && !(j->only = registry_find(&j->questions, strv_of(o->only))))
+        s = err_set(j->e, ST_USAGE, "option --only: the registry has no question '%s'", o->only);
     j->all.registry = &j->questions;
     if (!s && o->cards) s = label_cards(&j->all, o->cards, j->e);
     if (!s && o->terms) s = label_terms(&j->all, o->terms, j->e);
@@ -185,6 +187,7 @@ static status write_items(job *j) {
     status s = ST_OK;
     for (size_t i = 0; !s && i < j->all.states.n; i++) {
         const char *text = j->all.items[i].text;
+        if (j->only && j->all.items[i].q != j->only) continue;
         s = output_put(j->out, text, strlen(text), j->e);
         if (!s) s = output_put(j->out, "\n", 1, j->e);
     }
@@ -206,6 +209,7 @@ int main(int argc, char **argv) {
         {.name = "cards", .letter = 'c', .kind = OPT_TEXT, .arg = "FILE", .to = &o.cards, .help = "card records of the cards that the labels are about"},
         {.name = "terms", .kind = OPT_TEXT, .arg = "FILE", .to = &o.terms, .help = "candidate records: what is known of a term beyond its label and CURIE"},
         {.name = "question", .letter = 'q', .kind = OPT_TEXT, .arg = "ID", .to = &o.question, .help = "the question of rows that name none"},
+        {.name = "only", .kind = OPT_TEXT, .arg = "ID", .to = &o.only, .help = "write the items of this question alone"},
         {.name = "questions", .kind = OPT_TEXT, .arg = "FILE", .to = &o.questions, .help = "take the registry of FILE instead of the suite's own"},
         OUTPUT_OPTIONS(o.rec),
     };

@@ -3,14 +3,19 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/share.h"
+#include "bundle/bundle.h"
+#include "decide/level.h"
+#include "fit/fit.h"
 #include "json/record.h"
+#include "model/config.h"
 #include "question/ask.h"
 #include "weights/locate.h"
 
 typedef struct settings {
     record_opts rec;
-    const char *model, *template, *questions, *readout, *level, *question, *where, *cards, *lock;
+    const char *model, *template, *questions, *readout, *level, *question, *where, *cards, *lock, *bundle, *route, *hidden;
     size_t seed;
     bool allow_control_tokens, check_lock, write_lock, twins, probes, canonical, reversed, random;
 } settings;
@@ -22,6 +27,9 @@ typedef struct job {
     readout readout;
     where where;
     asker asker;
+    bundle bundle;
+    size_t *hidden; /* of --hidden; owned */
+    size_t n_hidden;
     err *e;
 } job;
 
@@ -66,6 +74,62 @@ static status do_lock(job *j, const char *questions) {
     return s;
 }
 
+/* What a question needs: every hidden state that was asked for, or the one that its head reads, or log-probabilities. */
+static void plan(const void *ctx, const question *q, prompts_style *style) {
+    const job *j = ctx;
+    bool reordered, reworded;
+    if (j->n_hidden) {
+        style->hidden = j->hidden;
+        style->n_hidden = j->n_hidden;
+        return;
+    }
+    const artifact *a = artifact_find(j->bundle.artifacts, j->bundle.n, level_parse(j->o->level), q->key, q->kind, q->options, q->n_options, q->text,
+                                      strcmp(j->o->route, "wording") == 0, &reordered, &reworded);
+    if (!a || !a->is_head) return;
+    style->hidden = &a->head.block;
+    style->n_hidden = 1;
+}
+
+/* "12,24", or "fit" for the blocks at which heads are looked for. */
+static status take_hidden(job *j, const char *model) {
+    const char *text = j->o->hidden;
+    size_t room = strlen(text) / 2 + 1 + FIT_BLOCKS;
+    if (!(j->hidden = mem_alloc(room, sizeof *j->hidden))) return err_memory(j->e, room * sizeof *j->hidden);
+    if (strcmp(text, "fit") == 0) {
+        model_config c;
+        if (!model) return err_set(j->e, ST_USAGE, "option --hidden fit: the number of blocks is the model's; name it with --model");
+        status s = config_of_model(model, &c, j->e);
+        if (!s) j->n_hidden = fit_blocks(c.n_blocks, j->hidden);
+        return s;
+    }
+    status s = ST_OK;
+    for (const char *p = text; !s; p++) {
+        const char *end = p + strcspn(p, ",");
+        char *number = mem_text(p, (size_t)(end - p));
+        s = number ? num_size(number, 0, 1 << 20, "option --hidden: block", &j->hidden[j->n_hidden++], j->e) : err_memory(j->e, 16);
+        free(number);
+        p = end;
+        if (!*p) break;
+    }
+    if (s) j->e->status = s = ST_USAGE;
+    return s;
+}
+
+static status take_bundle(job *j) {
+    char *path = NULL;
+    level l = level_parse(j->o->level);
+    if (!j->o->bundle) {
+        if ((l == LEVEL_L2 || l == LEVEL_AUTO) && !j->o->hidden) return err_set(j->e, ST_USAGE, "level %s needs a --bundle", j->o->level);
+        return ST_OK;
+    }
+    status s = bundle_locate(j->o->bundle, &path, j->e);
+    if (!s) s = bundle_read(&j->bundle, path, j->e);
+    if (!s && strcmp(j->bundle.lock_sha, j->questions.lock_sha) != 0)
+        s = err_set(j->e, ST_REFUSED, "%s: fitted under lock %.12s; the registry at hand has %.12s: its questions are others", path, j->bundle.lock_sha, j->questions.lock_sha);
+    free(path);
+    return s;
+}
+
 static status take_listing(const settings *o, prompts_style *style, err *e) {
     if (o->canonical + o->reversed + o->random > 1) return err_set(e, ST_USAGE, "--canonical-order, --reverse-order and --random-order exclude each other");
     if (o->random && o->probes) return err_set(e, ST_USAGE, "--probes needs one order for all items; --random-order has one for each");
@@ -88,6 +152,12 @@ static status prepare(job *j) {
     if (!s && o->where) s = where_load(&j->where, o->where, j->e);
     if (!s && o->cards) s = asker_cards(a, o->cards, j->e);
     if (!s) s = take_listing(o, &a->style, j->e);
+    if (!s) s = take_bundle(j);
+    if (!s && o->hidden) s = take_hidden(j, model);
+    if (j->bundle.n || j->n_hidden) {
+        a->plan = plan;
+        a->plan_ctx = j;
+    }
     a->questions = &j->questions;
     a->where = o->where ? &j->where : NULL;
     a->twins = o->twins;
@@ -104,6 +174,8 @@ static status prepare(job *j) {
 
 static void release(job *j) {
     asker_free(&j->asker);
+    bundle_free(&j->bundle);
+    free(j->hidden);
     registry_free(&j->questions);
     readout_free(&j->readout);
     where_free(&j->where);
@@ -115,8 +187,13 @@ int main(int argc, char **argv) {
         {.name = "model", .letter = 'm', .kind = OPT_TEXT, .arg = "MODEL", .to = &o.model,
          .help = "take the chat template of this model: a folder, a GGUF file, or a name in the local Hugging Face cache"},
         {.name = "template", .kind = OPT_CHOICE, .arg = "NAME", .to = &o.template, .choices = CHAT_NAMES, .help = "take this chat template instead"},
-        {.name = "level", .letter = 'l', .kind = OPT_CHOICE, .arg = "LEVEL", .to = &o.level, .initial = "L0", .choices = "raw|L0",
-         .help = "the level that the decisions are to reach: raw makes one prompt per item, L0 one per permutation"},
+        {.name = "level", .letter = 'l', .kind = OPT_CHOICE, .arg = "LEVEL", .to = &o.level, .initial = "L0", .choices = "raw|L0|L1|L2|auto",
+         .help = "the level that the decisions are to reach: raw and L2 make one prompt per item, L0 and L1 one per permutation; auto asks the bundle"},
+        {.name = "bundle", .letter = 'b', .kind = OPT_TEXT, .arg = "PATH", .to = &o.bundle,
+         .help = "a bundle, or a folder of them with a version in service: hidden states are asked for where one of its heads answers"},
+        {.name = "route", .kind = OPT_CHOICE, .arg = "ROUTE", .to = &o.route, .choices = "exact|wording", .initial = "exact", .help = "which heads may answer, as head-apply takes them"},
+        {.name = "hidden", .kind = OPT_TEXT, .arg = "BLOCKS", .to = &o.hidden,
+         .help = "ask for the hidden states after these blocks instead (12,24), or after those that head-fit looks at (fit)"},
         {.name = "question", .letter = 'q', .kind = OPT_TEXT, .arg = "ID", .to = &o.question,
          .help = "the question for records that name none, and for the columns of card records"},
         {.name = "questions", .kind = OPT_TEXT, .arg = "FILE", .to = &o.questions, .help = "take the registry of FILE instead of the suite's own"},

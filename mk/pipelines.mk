@@ -33,3 +33,9 @@ $(SWEEP_OUT)/%/results.json: all FORCE
 $(SWEEP_OUT)/results.md: $(sweep_results)
 	@$(BIN)/score --merge --format json -o $(SWEEP_OUT)/results.json $^
 	@$(BIN)/score --merge --format md -o $@ $^
+
+fit: all $(if $(filter $(SMALL_MODEL),$(MODEL)),$(SMALL_MODEL)) ## learn QUESTION=... from LABELS=labels.tsv [MODEL=... LEVEL=L2 OUT=dir]
+	@$(call run_pipeline,fit) fit
+
+promote: all ## put what was fitted last for MODEL into service, if it is no worse
+	@$(call run_pipeline,fit) promote

@@ -30,6 +30,7 @@ $(OUT)/settings: FORCE
 	@$(call need_model,annotate)
 	@mkdir -p $(OUT)
 	@printf '%s\n' 'cards: $(strip $(CARDS))' 'backend: $(backend_said)' 'model: $(MODEL)' 'level: $(LEVEL)' > $@.new
+	@$(if $(learnt),bundle=$(if $(BUNDLE),'$(BUNDLE)',$$($(BIN)/bundle-pack current $(bundle_store))) || exit $$?; echo "bundle: $$bundle" >> $@.new)
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 FORCE:
 
@@ -37,21 +38,21 @@ $(OUT)/cards.jsonl: $(CARDS) $(OUT)/settings
 	@$(BIN)/card-parse -o $@ -- $(CARDS)
 
 $(OUT)/annotate.prompts.jsonl: $(OUT)/cards.jsonl $(wildcard $(MODEL))
-	@$(BIN)/prompt-build $(prompt_model) --level $(LEVEL) --question column.annotate -o $@ $<
+	@$(BIN)/prompt-build $(prompt_model) --level $(LEVEL) $(learnt) --question column.annotate -o $@ $<
 
 # Only the columns that the first stage said Yes to.
 $(OUT)/aspect.prompts.jsonl: $(OUT)/cards.jsonl $(OUT)/annotate.decisions.jsonl
-	@$(BIN)/prompt-build $(prompt_model) --level $(LEVEL) --question column.aspect --where $(OUT)/annotate.decisions.jsonl -o $@ $<
+	@$(BIN)/prompt-build $(prompt_model) --level $(LEVEL) $(learnt) --question column.aspect --where $(OUT)/annotate.decisions.jsonl -o $@ $<
 
 $(OUT)/%.filled.jsonl: $(OUT)/%.prompts.jsonl
 	@$(prefill) -o $@ $<
 
 $(OUT)/%.decisions.jsonl: $(OUT)/%.filled.jsonl
-	@$(BIN)/head-apply --level $(LEVEL) -o $@ $<
+	@$(BIN)/head-apply --level $(LEVEL) $(learnt) -o $@ $<
 
 .SECONDARY:
 $(OUT)/decisions.jsonl: $(OUT)/annotate.decisions.jsonl $(OUT)/aspect.decisions.jsonl
 	@cat $^ > $@.part && mv $@.part $@
 
 $(OUT)/decisions.txt: $(OUT)/annotate.filled.jsonl $(OUT)/aspect.filled.jsonl
-	@$(BIN)/head-apply --level $(LEVEL) --format table -o $@ $^
+	@$(BIN)/head-apply --level $(LEVEL) $(learnt) --format table -o $@ $^

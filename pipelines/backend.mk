@@ -35,3 +35,12 @@ journal := $(if $(served_by),journal-$(shell printf '%s\n' '$(URL) $(SERVED) $(M
 need_model = $(if $(prefill),)$(if $(filter fake,$(BACKEND)),true,$(if $(served_by),$(need_url)) $(if $(filter gateway,$(BACKEND)),true,$(need_weights)))
 need_url = [ -n '$(strip $(URL))' ] || { echo "$1: name the server, as in URL=http://127.0.0.1:8000" >&2; exit 2; };
 need_weights = [ -n '$(strip $(MODEL))' ] || { echo "$1: name the model, as in MODEL=models/x.gguf" >&2; exit 2; }
+
+# What was learnt from labels. BUNDLES is where bundle-pack keeps it; BUNDLE names one bundle (or folder) outright. Level auto, L1
+# and L2 take the version in service for MODEL (fake has its own).
+BUNDLES   ?= bundles
+BUNDLE    ?=
+QUESTIONS ?= $(pipelines)/questions.json
+bundle_store = --home $(BUNDLES) --model $(if $(filter fake,$(BACKEND)),fake,$(MODEL)) --questions $(QUESTIONS)
+# Expanded in a recipe: the option, or an end with the reason why there is none.
+learnt = $(if $(filter auto L1 L2,$(LEVEL)),--bundle $(or $(BUNDLE),"$$($(BIN)/bundle-pack current $(bundle_store))"))

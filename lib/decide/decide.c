@@ -35,7 +35,7 @@ static size_t first_max(const double *p, size_t k) {
     return best;
 }
 
-static void finish(decide_result *out, size_t k) {
+void decide_finish(decide_result *out, size_t k) {
     out->answer = first_max(out->probs, k);
     out->confidence = out->probs[out->answer];
     double second = 0;
@@ -47,7 +47,7 @@ static void finish(decide_result *out, size_t k) {
 void decide_raw(const double *p, const size_t *perm, size_t k, decide_result *out) {
     *out = (decide_result){0};
     for (size_t j = 0; j < k; j++) out->probs[perm[j]] = p[j];
-    finish(out, k);
+    decide_finish(out, k);
 }
 
 /* Divides one shift's distribution by the prior of that shift. */
@@ -86,7 +86,7 @@ void decide_l0(double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX], size_t shifts,
         for (size_t i = 0; i < k; i++) total += sum[i];
         for (size_t i = 0; i < k; i++) out->probs[i] = sum[i] / total;
     }
-    finish(out, k);
+    decide_finish(out, k);
     if (shifts > 1) {
         out->flips_raw = (double)raw_flips / (double)(shifts - 1);
         out->flips = (double)flips / (double)(shifts - 1);
@@ -102,6 +102,6 @@ double decide_mask(decide_result *r, const bool *masked, size_t k) {
     for (size_t i = 0; i < k; i++) *(masked[i] ? &gone : &left) += r->probs[i];
     if (!(left > 0)) return gone;
     for (size_t i = 0; i < k; i++) r->probs[i] = masked[i] ? 0 : r->probs[i] / left;
-    finish(r, k);
+    decide_finish(r, k);
     return gone;
 }

@@ -43,6 +43,8 @@ typedef struct decide_result {
  * mean of the probabilities (it does not undo a bias that adds to logits, and is there to compare). */
 void decide_l0(double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX], size_t shifts, size_t k, const decide_prior *prior, double strength,
                bool mean, decide_result *out);
+/* Answer, confidence and margin of r->probs. */
+void decide_finish(decide_result *r, size_t k);
 /* Options out of play get 0 and the others are renormalised: answer, confidence and margin anew. Returns the mass taken away;
  * all of it (within rounding) leaves nothing to decide on: the result stays as it was. */
 double decide_mask(decide_result *r, const bool *masked, size_t k);

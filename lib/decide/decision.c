@@ -113,6 +113,10 @@ void decision_put(const item *x, const verdict *v, strv model, buf *out) {
     jw_key(&w, "missing_labels");
     if (x->missing) jw_raw(&w, strv_of(x->missing));
     else jw_raw(&w, strv_of("[]"));
+    if (v->held_out) {
+        jw_key(&w, "held_out");
+        jw_bool(&w, true);
+    }
     if (v->certified >= 0) {
         jw_key(&w, "certified");
         jw_bool(&w, v->certified > 0 && !x->missing);

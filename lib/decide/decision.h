@@ -18,6 +18,7 @@ typedef struct verdict {
     double masked_mass;
     strv more;     /* JSON members of calibration, each with a leading comma; may be empty */
     strv bundle;   /* JSON; empty writes null */
+    bool held_out; /* by a fit that did not see the item's group */
     int certified; /* 1, 0; -1: there is no certificate to hold it against */
 } verdict;
 

@@ -1,9 +1,12 @@
 #include "decide/items.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "base/num.h"
 
 size_t item_full(const item *x) {
     return question_full(x->kind, x->k);
@@ -16,7 +19,7 @@ static bool of_prompt(const json *doc, jref key) {
                                         "answer_mass", "missing", "label_ids", "shift", "n_tokens", "n_reused", "blocks", "hidden", "model",
                                         /* what a decision says itself: of equal keys the last one would count */
                                         "probs", "answer", "answer_index", "confidence", "margin", "p_true", "value", "level", "calibration",
-                                        "diagnostics", "missing_labels", "bundle", "run"};
+                                        "diagnostics", "missing_labels", "bundle", "run", "certified", "held_out", "text", "hidden_file"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (json_is(doc, key, names[i])) return true;
     return false;
@@ -137,6 +140,11 @@ static void item_free(item *x) {
     free(x->missing);
     free(x->request);
     free(x->label);
+    free(x->text);
+    free(x->cluster);
+    free(x->state_sha256);
+    for (size_t i = 0; i < x->n_hidden; i++) free(x->hidden[i].h);
+    free(x->hidden);
 }
 
 /* Does the prompt ask what x asks? (Compared in place: this is done for every prompt.) */
@@ -145,6 +153,12 @@ static bool asks_the_same(const item *x, const json *rec) {
     bool same = json_is(rec, json_get(rec, JREF_ROOT, "kind"), question_kind_name(x->kind)) && json_count(rec, list) == x->k;
     for (size_t i = 0; same && i < x->k; i++, o = json_next(rec, list, o)) same = json_is(rec, o, x->options[i]);
     return same;
+}
+
+/* A text field, when it is there. */
+static status take_text(const json *rec, const char *name, char **out, err *e) {
+    jref r = json_get(rec, JREF_ROOT, name);
+    return json_kind_of(rec, r) == JSON_STRING ? json_text_copy(rec, r, name, out, e) : ST_OK;
 }
 
 /* Which options are out of play, the probe's number, the request. */
@@ -171,6 +185,11 @@ static status take_play(item *x, const json *rec, err *e) {
     if (x->n_masked == x->k) return err_set(e, ST_INPUT, "field 'mask': every option is out of play");
     if (request != JREF_NONE) s = json_text_copy(rec, request, "request", &x->request, e);
     if (!s && raw.n && !(x->label = mem_text(raw.p, raw.n))) s = err_memory(e, raw.n);
+    x->weight = 1;
+    if (!s && json_kind_of(rec, json_get(rec, JREF_ROOT, "weight")) == JSON_NUMBER) s = json_real(rec, json_get(rec, JREF_ROOT, "weight"), "weight", &x->weight, e);
+    if (!s) s = take_text(rec, "text", &x->text, e);
+    if (!s) s = take_text(rec, "group", &x->cluster, e);
+    if (!s) s = take_text(rec, "state_sha256", &x->state_sha256, e);
     return s;
 }
 
@@ -245,10 +264,12 @@ static status take_shift(const item *x, const json *rec, item_shift *out, err *e
 
 static status take_logprobs(item *x, const json *rec, err *e) {
     jref list = json_get(rec, JREF_ROOT, "logprobs");
-    if (list == JREF_NONE) return err_set(e, ST_INPUT, "field 'logprobs' is missing: the prompt was not filled");
-    if (json_count(rec, list) != x->k) return err_set(e, ST_INPUT, "field 'logprobs': %zu numbers for %zu options", json_count(rec, list), x->k);
+    bool asked = list != JREF_NONE;
+    if (!asked && !(json_kind_of(rec, json_get(rec, JREF_ROOT, "hidden")) == JSON_OBJECT)) return err_set(e, ST_INPUT, "field 'logprobs' is missing: the prompt was not filled");
+    if (asked && json_count(rec, list) != x->k) return err_set(e, ST_INPUT, "field 'logprobs': %zu numbers for %zu options", json_count(rec, list), x->k);
     item_shift *s = mem_zero(1, sizeof *s + x->k * sizeof *s->logprobs);
     if (!s) return err_memory(e, sizeof *s);
+    s->asked = asked;
     size_t j = 0;
     status st = take_shift(x, rec, s, e);
     for (jref v = json_first(rec, list); !st && v != JREF_NONE; v = json_next(rec, list, v), j++) {
@@ -258,6 +279,40 @@ static status take_logprobs(item *x, const json *rec, err *e) {
     if (st) free(s);
     else x->shifts[x->n_shifts++] = s;
     return st;
+}
+
+/* {"25": base64 of little-endian float32} of the prompt with the options as listed. */
+static status take_hidden(item *x, const json *rec, err *e) {
+    jref all = json_get(rec, JREF_ROOT, "hidden");
+    buf scratch = {0}, name = {0}, bytes = {0};
+    status s = ST_OK;
+    if (json_kind_of(rec, all) != JSON_OBJECT || x->shifts[x->n_shifts - 1]->shift) return ST_OK;
+    if (!(x->hidden = mem_zero(json_count(rec, all), sizeof *x->hidden))) return err_memory(e, json_count(rec, all) * sizeof *x->hidden);
+    for (jref k = json_first(rec, all); !s && k != JREF_NONE; k = json_next(rec, all, k)) {
+        item_hidden *h = &x->hidden[x->n_hidden];
+        strv v;
+        buf_clear(&name);
+        buf_clear(&bytes);
+        if ((s = json_text(rec, k, &scratch, &v, e))) break;
+        buf_view(&name, v);
+        if ((s = buf_ok(&name, e)) || (s = num_size(name.p, 0, 1 << 20, "hidden block", &h->block, e))) break;
+        if ((s = json_text(rec, json_value(rec, k), &scratch, &v, e)) || (s = base64_get(v, &bytes, e))) {
+            err_prefix(e, "field 'hidden'");
+            break;
+        }
+        h->d = bytes.len / sizeof *h->h;
+        if (!h->d || bytes.len % sizeof *h->h) s = err_set(e, ST_INPUT, "field 'hidden': %zu bytes at block %zu are no float32 numbers", bytes.len, h->block);
+        else if (!(h->h = mem_alloc(h->d, sizeof *h->h))) s = err_memory(e, bytes.len);
+        if (s) break;
+        memcpy(h->h, bytes.p, bytes.len);
+        x->n_hidden++;
+        for (size_t i = 0; !s && i < h->d; i++)
+            if (!isfinite(h->h[i])) s = err_set(e, ST_INPUT, "field 'hidden': number %zu at block %zu is not finite", i, h->block);
+    }
+    buf_free(&scratch);
+    buf_free(&name);
+    buf_free(&bytes);
+    return s;
 }
 
 static status take_rest(item *x, const json *rec, err *e) {
@@ -315,6 +370,7 @@ status items_add(items *all, const json *rec, const char *file, size_t line, err
         id = NULL;
     }
     if (!s) s = take_logprobs(x, rec, e);
+    if (!s && all->keep_hidden) s = take_hidden(x, rec, e);
     if (!s) s = take_rest(x, rec, e);
     if (s && x) x->bad = true; /* its prompt is told; that the item then lacks one need not be */
     free(id);

@@ -5,7 +5,14 @@
 #include "decide/decide.h"
 #include "question/question.h"
 
+/* A hidden state that came with a prompt. */
+typedef struct item_hidden {
+    size_t block, d;
+    float *h; /* [d], owned */
+} item_hidden;
+
 typedef struct item_shift {
+    bool asked; /* it has log-probabilities; else they are 0 and mean nothing */
     size_t shift;                   /* how far the listing was turned: 0 is as listed */
     unsigned char perm[DECIDE_MAX]; /* option at each position */
     double logprobs[];              /* [k], by position */
@@ -25,6 +32,8 @@ typedef struct item {
     size_t k;
     item_shift **shifts; /* [n_shifts], in the order of arrival */
     size_t n_shifts;
+    item_hidden *hidden; /* [n_hidden], of the prompt with the options as listed; only with items.keep_hidden */
+    size_t n_hidden;
     double mass;   /* sum of answer_mass over shifts */
     size_t n_mass;
     bool masked[DECIDE_MAX]; /* options out of play */
@@ -32,13 +41,19 @@ typedef struct item {
     int probe;     /* a content-free probe: its number; -1: an item to decide */
     char *request; /* the System One request that the item came from, or NULL */
     char *label;   /* JSON, or NULL */
+    char *text;    /* the question's wording, or NULL */
+    double weight; /* of the label; 1 when the prompt says nothing */
+    char *cluster; /* the field group (what an evaluation may not tear apart), or NULL */
+    char *state_sha256; /* or NULL */
     char *missing; /* JSON array of labels outside the server's list, or NULL */
     bool bad;      /* set aside: nothing is decided on it */
     size_t line;   /* of its first prompt */
     const char *file;
 } item;
 
+/* Starts as {0} but for keep_hidden. */
 typedef struct items {
+    bool keep_hidden; /* for heads; otherwise hidden states are passed over */
     item *items; /* in order of first appearance */
     size_t n, cap;
     size_t *slots; /* open addressing on id and key: index + 1 */

@@ -276,7 +276,7 @@ static status place(labels *l, const label *x, strv state, err *e) {
     size_t i = s ? 0 : intern_put(&l->states, buf_strv(&key), &fresh);
     if (!s && (i == INTERN_NONE || !mem_grow((void **)&l->items, &l->cap_items, i + 1, sizeof *l->items))) s = err_memory(e, (i + 1) * sizeof *l->items);
     if (!s && fresh) {
-        l->items[i] = (labelled){0};
+        l->items[i] = (labelled){.q = x->q};
         s = put_item(l, x, state, &l->items[i], e);
     } else if (!s) {
         s = again(l, &l->items[i], x, e);

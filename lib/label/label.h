@@ -19,6 +19,7 @@ typedef struct label_term {
 
 /* An item, and how heavy the label is that it carries. */
 typedef struct labelled {
+    const question *q;
     char *text; /* the item record; owned */
     char *label;
     double weight;

@@ -30,5 +30,7 @@ typedef struct model_config {
 /* ST_REFUSED for another architecture or a feature that is not supported, by name. */
 status config_read_json(model_config *c, strv text, err *e);
 status config_read_gguf(model_config *c, const gguf *g, err *e);
+/* Of a folder or a GGUF file, without its weights. */
+status config_of_model(const char *path, model_config *c, err *e);
 
 #endif

@@ -58,8 +58,10 @@ static status ask_probes(asker *a, const question *q, err *e) {
 }
 
 status ask_item(asker *a, const prompts_item *item, err *e) {
-    status s = a->probes ? ask_probes(a, item->q, e) : ST_OK;
-    return s ? s : prompts_make(&a->style, item, a->put, a->ctx, e);
+    prompts_style style = a->style;
+    if (a->plan) a->plan(a->plan_ctx, item->q, &style);
+    status s = a->probes && !style.n_hidden ? ask_probes(a, item->q, e) : ST_OK;
+    return s ? s : prompts_make(&style, item, a->put, a->ctx, e);
 }
 
 static status take_item(asker *a, const json *rec, err *e) {

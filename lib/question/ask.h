@@ -22,6 +22,9 @@ typedef struct asker {
     bool probes;              /* ask every question about nothing, too, before its first item */
     prompts_put *put;
     void *ctx;
+    /* what a question needs may differ from question to question (a head answers some of them): called with the style's copy */
+    void (*plan)(const void *ctx, const question *q, prompts_style *style);
+    const void *plan_ctx;
     kept_card *cards; /* owned */
     size_t n_cards, cap_cards;
     intern probed;

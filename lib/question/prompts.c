@@ -23,7 +23,7 @@ static void put(jw *w, const char *key, strv v) {
 /* Fields of an item that are made anew on its prompts. */
 static bool consumed(const json *doc, jref key) {
     static const char *const names[] = {"type", "id", "question", "state", "key", "kind", "options", "perm", "labels", "system", "user", "split",
-                                        "prefix", "suffix", "template", "need", "state_sha256", "prompt_sha256", "item", "allow_control_tokens", "centers", "shift", "probe", "request"};
+                                        "prefix", "suffix", "template", "need", "state_sha256", "prompt_sha256", "item", "allow_control_tokens", "centers", "shift", "probe", "request", "text"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (json_is(doc, key, names[i])) return true;
     /* A case's card is in its state by now; an item may have a field of that name. */
@@ -52,6 +52,7 @@ static void put_question(const question *q, size_t shift, const size_t *perm, co
     put(w, "question", strv_of(q->id ? q->id : "inline"));
     put(w, "key", strv_of(q->key));
     put(w, "kind", strv_of(question_kind_name(q->kind)));
+    put(w, "text", strv_of(q->text));
     jw_key(w, "options");
     jw_open(w, '[');
     for (size_t i = 0; i < q->n_options; i++) jw_text(w, q->options[i]);
@@ -72,6 +73,21 @@ static void put_question(const question *q, size_t shift, const size_t *perm, co
     jw_open(w, '[');
     for (size_t j = 0; j < q->n_options; j++) jw_text(w, question_label(q, q->kind == QUESTION_NOUL ? perm[j] : j));
     jw_close(w, ']');
+}
+
+static void put_need(const prompts_style *style, jw *w) {
+    jw_key(w, "need");
+    jw_open(w, '{');
+    if (!style->n_hidden) {
+        jw_key(w, "logprobs");
+        jw_bool(w, true);
+    } else {
+        jw_key(w, "hidden");
+        jw_open(w, '[');
+        for (size_t i = 0; i < style->n_hidden; i++) jw_size(w, style->hidden[i]);
+        jw_close(w, ']');
+    }
+    jw_close(w, '}');
 }
 
 static status one_prompt(maker *m, size_t shift) {
@@ -110,8 +126,7 @@ static status one_prompt(maker *m, size_t shift) {
         jw_key(&w, "allow_control_tokens");
         jw_bool(&w, true);
     }
-    jw_key(&w, "need");
-    jw_raw(&w, strv_of("{\"logprobs\":true}"));
+    put_need(m->style, &w);
     if (m->item->probe) {
         jw_key(&w, "probe");
         jw_size(&w, (size_t)m->item->probe);
@@ -187,7 +202,7 @@ status prompts_make(const prompts_style *style, const prompts_item *item, prompt
     if (!s) s = state_sha256(item->doc, item->state, m.state_sha, e);
     if (!s) s = make_id(&m);
     if (!s) s = check_options(&m);
-    size_t n = style->one ? 1 : question_shifts(item->q);
+    size_t n = style->one || style->n_hidden ? 1 : question_shifts(item->q);
     for (size_t shift = 0; !s && shift < n; shift++) {
         s = one_prompt(&m, shift);
         if (!s) s = put_record(ctx, &m.record, e);

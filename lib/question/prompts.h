@@ -24,6 +24,8 @@ typedef struct prompts_style {
     listing listing;           /* of the options */
     size_t seed;               /* of a random one */
     prompts_ids *ids;
+    const size_t *hidden; /* [n_hidden]: the blocks whose hidden state is needed, of the prompt as listed; then one prompt is made */
+    size_t n_hidden;
 } prompts_style;
 
 typedef struct prompts_item {
