@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "json/record.h"
 #include "kernel/kernel.h"
+#include "model/cuda.h"
 #include "model/model.h"
 #include "question/question.h"
 #include "token/prompt.h"
@@ -17,7 +18,7 @@ enum { LABELS_MAX = OPTIONS_MAX };
 
 typedef struct settings {
     record_opts rec;
-    const char *model, *template, *isa, *only;
+    const char *model, *template, *isa, *only, *device, *compute;
     size_t threads, batch_tokens;
     bool keep_prompt;
 } settings;
@@ -43,6 +44,8 @@ typedef struct job {
     model *m;
     tokenizer *t;
     kernel *kn;
+    model_cuda *cuda; /* NULL: on the CPU */
+    int ordinal;      /* of the CUDA device */
     chat chat;
     buf identity; /* the JSON of the field model */
     buf server;   /* with --only hidden: the field model of who gave the log-probabilities */
@@ -238,18 +241,24 @@ static status run_all(job *j) {
                                   .blocks = p->blocks, .n_blocks = p->n_blocks, .logprobs = p->found, .hidden = p->hidden};
     }
     model_sort(all, n);
-    size_t blocks = model_shape(j->m)->n_blocks, total = 0;
+    size_t blocks = model_shape(j->m)->n_blocks, total = 0, most = 0, longest = 0;
     for (size_t at = 0, k; at < n; at += k) {
         k = model_batch(all + at, n - at, j->o->batch_tokens);
-        total += model_tokens(all + at, k) * blocks;
+        size_t tokens = model_tokens(all + at, k);
+        total += tokens * blocks;
+        if (tokens > most) most = tokens;
+        for (size_t i = at; i < at + k; i++)
+            if (all[i].n_ids > longest) longest = all[i].n_ids;
     }
+    /* Whether the largest batch fits is known before the first one runs. */
+    status s = j->cuda && j->n ? model_cuda_prepare(j->cuda, most, longest, j->e) : ST_OK;
     progress_start(&j->bar, "prefill-local", "tokens x blocks", total, j->o->rec.progress);
-    status s = ST_OK;
     for (size_t at = 0, k; !s && at < n; at += k) {
         model_stats stats;
         size_t bad;
         k = model_batch(all + at, n - at, j->o->batch_tokens);
-        s = model_run(j->m, j->kn, all + at, k, &stats, on_progress, &j->bar, &bad, j->e);
+        s = j->cuda ? model_cuda_run(j->cuda, all + at, k, &stats, on_progress, &j->bar, &bad, j->e)
+                    : model_run(j->m, j->kn, all + at, k, &stats, on_progress, &j->bar, &bad, j->e);
         if (s == ST_INPUT) {
             const prompt *p = &j->prompts[all[at + bad].index];
             err_prefix(j->e, "%s:%zu", p->at.file, p->at.line);
@@ -362,7 +371,7 @@ static status make_identity(job *j, const char *path) {
     jw_key(&w, "backend");
     jw_text(&w, "local");
     jw_key(&w, "compute");
-    jw_text(&w, "f32");
+    jw_text(&w, j->cuda ? model_cuda_compute(strcmp(j->o->compute, "f32") == 0) : "f32");
     jw_key(&w, "fingerprint");
     jw_text(&w, hex);
     jw_key(&w, "tokenizer_sha256");
@@ -377,6 +386,7 @@ static status open_model(job *j, const char *path) {
     status s = kernel_open(&j->kn, isa, (unsigned)j->o->threads, j->e);
     if (!s) s = tokenizer_open(&j->t, path, j->e);
     if (!s) s = model_open(&j->m, path, j->e);
+    if (!s && strcmp(j->o->device, "cpu") != 0) s = model_cuda_open(&j->cuda, j->m, j->kn, j->ordinal, strcmp(j->o->compute, "f32") == 0, j->o->batch_tokens, j->e);
     if (!s) s = j->o->template ? chat_named(j->o->template, &j->chat, j->e) : chat_of_model(path, &j->chat, j->e);
     return s ? s : make_identity(j, path);
 }
@@ -390,6 +400,10 @@ int main(int argc, char **argv) {
          .help = "threads; 0 means all cores that this process may use; the answers do not depend on it"},
         {.name = "isa", .kind = OPT_CHOICE, .arg = "ISA", .to = &o.isa, .initial = "auto", .choices = "auto|ref|avx2|avx512|neon",
          .help = "instruction set; the answers do not depend on it"},
+        {.name = "device", .letter = 'd', .kind = OPT_TEXT, .arg = "DEVICE", .to = &o.device, .initial = "cpu",
+         .help = "cpu, cuda, or cuda:N for the GPU of that number"},
+        {.name = "compute", .kind = OPT_CHOICE, .arg = "TYPE", .to = &o.compute, .initial = "auto", .choices = "auto|f32|bf16",
+         .help = "type of weights and activations: f32, or bf16 with sums in f32 (with --device cuda); auto is f32 on the CPU and bf16 on a GPU"},
         {.name = "template", .kind = OPT_CHOICE, .arg = "NAME", .to = &o.template, .choices = CHAT_NAMES,
          .help = "take this chat template instead of the model's own"},
         {.name = "batch-tokens", .kind = OPT_SIZE, .arg = "N", .to = &o.batch_tokens, .initial = "32768", .min = 1,
@@ -413,6 +427,9 @@ int main(int argc, char **argv) {
     job j = {.o = &o, .e = &e};
     char *path = NULL;
     status s = o.model ? ST_OK : err_set(&e, ST_USAGE, "option --model is missing");
+    bool cpu = strcmp(o.device, "cpu") == 0;
+    if (!s && !cpu && !model_cuda_parse(o.device, &j.ordinal)) s = err_set(&e, ST_USAGE, "option --device: '%s' is none of cpu, cuda, cuda:N", o.device);
+    if (!s && cpu && strcmp(o.compute, "bf16") == 0) s = err_set(&e, ST_USAGE, "option --compute: bf16 needs --device cuda");
     if (!s) s = model_locate(o.model, &path, &e);
     if (!s) s = open_model(&j, path);
     if (!s) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
@@ -424,6 +441,7 @@ int main(int argc, char **argv) {
     free(j.prompts);
     buf_free(&j.identity);
     buf_free(&j.server);
+    model_cuda_close(j.cuda);
     model_close(j.m);
     tokenizer_close(j.t);
     kernel_close(j.kn);

@@ -1,7 +1,7 @@
 # What the build needs, by Debian package; `make setup` installs it, deps.ok proves that it is there.
 APT_BUILD := gcc make pkg-config git libjsmn-dev libpcre2-dev libzstd-dev libsqlite3-dev \
              libcurl4-openssl-dev libssl-dev libutf8proc-dev liblapack-dev libblas-dev
-APT_TEST  := bats bats-assert bats-support curl jq zstd man-db mandoc shellcheck clang libclang-rt-14-dev python3-venv
+APT_TEST  := g++ bats bats-assert bats-support curl jq zstd man-db mandoc shellcheck clang libclang-rt-14-dev python3-venv
 APT_ALL   := $(APT_BUILD) $(APT_TEST) python3-pip
 
 setup: ## install the Debian packages that the build and the tests need

@@ -4,6 +4,7 @@ share   := $(DESTDIR)$(PREFIX)/share/anyjev-pipe
 install: all ## install into PREFIX (default /usr/local)
 	install -d $(libexec) $(share)/examples $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(PROGRAMS:%=$(BIN)/%) $(libexec)
+	[ ! -e $(BIN)/libanyjev_cuda.so ] || install -m 755 $(BIN)/libanyjev_cuda.so $(libexec)
 	install -m 755 bin/anyjev-pipe $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(filter-out pipelines/examples,$(wildcard pipelines/*.*)) $(share)
 	install -m 644 $(wildcard pipelines/examples/*) $(share)/examples
@@ -13,9 +14,9 @@ dist: ## a tarball of the tracked files
 	git archive --prefix=anyjev-pipe-$(VERSION)/ -o anyjev-pipe-$(VERSION).tar.gz HEAD
 
 clean: ## remove what was built (models/ and out/ stay)
-	rm -rf build $(PROGRAMS:%=bin/%)
+	rm -rf build $(PROGRAMS:%=bin/%) bin/libanyjev_cuda.so
 
 lint: ## compile with clang, warnings as errors; shellcheck; man pages
-	@$(MAKE) --no-print-directory CC=clang WERROR=1 BUILD=build/clang BIN=build/clang/bin all
+	@$(MAKE) --no-print-directory CC=clang WERROR=1 CUDA=0 BUILD=build/clang BIN=build/clang/bin all
 	shellcheck -x bin/anyjev-pipe .ci/run tests/run
 	mandoc -T lint -W warning $(MAN)

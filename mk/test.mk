@@ -20,4 +20,4 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-fra
 check-sanitize: ## the same under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory setup
 	@$(MAKE) --no-print-directory model || echo "check: going on without the small model"
-	@ANYJEV_SANITIZE=1 $(MAKE) --no-print-directory -j2 BUILD=build/sanitize BIN=build/sanitize/bin SAN="$(SANITIZE)" OPT=-O1 check-built
+	@ANYJEV_SANITIZE=1 $(MAKE) --no-print-directory -j2 BUILD=build/sanitize BIN=build/sanitize/bin SAN="$(SANITIZE)" OPT=-O1 CUDA=0 check-built

@@ -1,12 +1,13 @@
 # backend: how the recipes fill prompts. BACKEND=local reads the weights of MODEL on this host; gateway asks the server
 # at URL for the model SERVED (MODEL is then the tokenizer and the chat template of that model, and optional: without it
 # the server renders); composite takes the log-probabilities of the server and the hidden states of MODEL; fake answers from planted
-# biases. FAKE and GATEWAY hold more options of prefill-fake and prefill-gateway. A recipe includes this file and writes
+# biases. DEVICE=cuda (or cuda:N) has local weights run on a GPU. FAKE and GATEWAY hold more options of prefill-fake and prefill-gateway. A recipe includes this file and writes
 #   @$(prefill) -o $@ $<
 # The server's answers stay in a journal beside the output: an interrupted run does not ask twice.
 BACKEND ?= local
 MODEL   ?=
 THREADS ?=
+DEVICE  ?=
 FAKE    ?=
 URL     ?=
 SERVED  ?=
@@ -15,7 +16,7 @@ GATEWAY ?=
 
 threads := $(if $(THREADS),--threads $(THREADS))
 
-prefill_local = $(BIN)/prefill-local --model $(MODEL) $(threads)
+prefill_local = $(BIN)/prefill-local --model $(MODEL) $(threads) $(if $(DEVICE),--device $(DEVICE))
 prefill_fake  = $(BIN)/prefill-fake $(FAKE)
 ask_server    = $(BIN)/prefill-gateway --url '$(URL)' $(if $(SERVED),--served-model '$(SERVED)') $(if $(MODEL),--tokenizer $(MODEL),--api chat) \
 	$(if $(WORKERS),--workers $(WORKERS)) --journal $@.$(journal) $(GATEWAY)
@@ -28,7 +29,7 @@ prefill = $(or $(prefill_$(BACKEND)),$(error unknown BACKEND '$(BACKEND)': expec
 prompt_model = $(if $(filter fake,$(BACKEND))$(if $(MODEL),,$(filter gateway,$(BACKEND))),--template none,--model $(MODEL))
 # What was asked of the backend, for a recipe's settings; a journal belongs to one server, model and tokenizer.
 served_by := $(filter gateway composite,$(BACKEND))
-backend_said = $(strip $(BACKEND) $(if $(served_by),$(URL) $(SERVED) $(GATEWAY),$(FAKE)))
+backend_said = $(strip $(BACKEND) $(if $(filter local composite,$(BACKEND)),$(filter-out cpu,$(DEVICE))) $(if $(served_by),$(URL) $(SERVED) $(GATEWAY),$(FAKE)))
 journal := $(if $(served_by),journal-$(shell printf '%s\n' '$(URL) $(SERVED) $(MODEL) $(GATEWAY)' | cksum | cut -d' ' -f1))
 
 # What a recipe needs to be told before it starts.

@@ -85,6 +85,7 @@ size_t kmat_n_out(const kmat *m);
 size_t kmat_n_in(const kmat *m);
 kmat_type kmat_type_in(const kmat *m);
 kmat_form kmat_form_in(const kmat *m);
+const void *kmat_data(const kmat *m); /* the bytes, as they lie in that form */
 
 /* Row `row` (an embedding) widened: out[n_in]. Any form; row < n_out. */
 void kmat_row(const kmat *m, size_t row, float *out);

@@ -62,6 +62,10 @@ size_t kmat_n_in(const kmat *m) { return m->n_in; }
 kmat_type kmat_type_in(const kmat *m) { return m->type; }
 kmat_form kmat_form_in(const kmat *m) { return m->form; }
 
+const void *kmat_data(const kmat *m) {
+    return m->data;
+}
+
 /* One panel of form PANELS: element bytes are moved, not converted; rows past n_out are zero. */
 static void pack_panel(const kmat *src, size_t panel, unsigned char *dst) {
     size_t size = kmat_block_bytes(src->type), first = panel * PANEL;

@@ -218,14 +218,14 @@ static status check_hidden(pass *p, size_t *bad) {
     return ST_OK;
 }
 
-static size_t prompt_depth(const model_config *c, const model_prompt *q) {
+size_t model_prompt_depth(const model_config *c, const model_prompt *q) {
     size_t d = q->want_logits ? c->n_blocks : 0;
     for (size_t b = 0; b < q->n_blocks; b++)
         if (q->blocks[b] > d) d = q->blocks[b];
     return d;
 }
 
-static status check_prompt(const model_config *c, const model_prompt *q, err *e) {
+status model_check_prompt(const model_config *c, const model_prompt *q, err *e) {
     if (q->n_ids == 0) return err_set(e, ST_INPUT, "the prompt is empty");
     if (q->n_ids > c->context) return err_set(e, ST_INPUT, "the prompt has %zu tokens, the model's context %zu", q->n_ids, c->context);
     for (size_t i = 0; i < q->n_ids; i++)
@@ -247,10 +247,10 @@ status model_run(const model *m, kernel *kn, model_prompt *prompts, size_t n, mo
     size_t *need = mem_alloc(n, sizeof *need), deepest = 0;
     status s = need ? ST_OK : err_memory(e, n * sizeof *need);
     for (size_t i = 0; !s && i < n; i++) {
-        need[i] = prompts[i].blocks_run = prompt_depth(p.c, &prompts[i]);
+        need[i] = prompts[i].blocks_run = model_prompt_depth(p.c, &prompts[i]);
         if (need[i] > deepest) deepest = need[i];
         stats->tokens += prompts[i].n_ids;
-        if ((s = check_prompt(p.c, &prompts[i], e))) *bad = i;
+        if ((s = model_check_prompt(p.c, &prompts[i], e))) *bad = i;
     }
     if (!s) s = tree_build(&p.t, prompts, need, n, e);
     p.rows = stats->computed = p.t.n_tokens;

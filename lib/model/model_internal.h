@@ -27,4 +27,9 @@ struct model {
     float rope_scale; /* of cosines and sines (yarn) */
 };
 
+/* Blocks that a prompt goes through: the most that its logits or hidden states need. */
+size_t model_prompt_depth(const model_config *c, const model_prompt *q);
+/* ST_INPUT when a prompt's ids, labels or blocks do not fit the model. */
+status model_check_prompt(const model_config *c, const model_prompt *q, err *e);
+
 #endif
