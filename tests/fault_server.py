@@ -65,6 +65,13 @@ def http(status, body, headers=(), kind="application/json"):
     return "\r\n".join(lines).encode() + body
 
 
+def knowing(faults, text):
+    """Numbers of a model that can read: Yes where the state says so."""
+    yes = ("Yes. Yes." in text) != ("lies" in faults)
+    good = {"Yes": -0.2 if yes else -3.0, "No": -3.0 if yes else -0.2}
+    return [(t, good.get(t, -6.0 - i / 10)) for i, t in enumerate(TOKENS)]
+
+
 def shape(faults, path, top, pairs, asked):
     """An answer in the shape that faults name, else in the one of the path."""
     usage = {"prompt_tokens": 3 if "cut" in faults else 100000, "completion_tokens": 1}
@@ -87,6 +94,8 @@ def shape(faults, path, top, pairs, asked):
 def decision(faults, asked):
     q = asked["questions"]["decision"]
     h = hashlib.sha256(json.dumps(asked["state"]).encode()).digest()
+    if q["type"] == "noul" and "knows" in faults:
+        return {"answers": {"decision": {"type": "noul", "noul": 0.9 if "Yes. Yes." in asked["state"] else 0.1}}}
     if q["type"] == "noul":
         return {"answers": {"decision": {"type": "noul", "noul": round(h[0] / 255, 2)}}}
     names = list(q["criteria"])
@@ -224,6 +233,8 @@ def answer(path, headers, raw):
     if "drift" in faults and probe and world.requests:
         text += "another model"
     pairs = numbers(text, 0.01 if "thin" in faults else 0.999)
+    if "knows" in faults:
+        pairs = knowing(faults, text)
     top = asked.get("top_logprobs") or asked.get("logprobs") or 5
     body = (None if probe else bad_text(faults, pairs)) or json.dumps(
         decision(faults, asked) if rest == "v1/systemone" else shape(faults, path, top, pairs, asked), ensure_ascii=False

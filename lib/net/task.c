@@ -160,8 +160,7 @@ status task_read(task *t, const task_rules *r, const ask *a, const json *rec, er
 
 /* --- the answer --- */
 
-/* A first token that opens a chain of thought: the labels' numbers are then those of another question. */
-static bool starts_reasoning(const answer *a) {
+bool task_reasoning(const answer *a) {
     static const char *const marks[] = {"<think>", "<thinking>", "<|channel|>", "<reasoning>", "<thought>", "[THINK]", "<|begin_of_thought|>", "<seed:think>"};
     const answer_entry *top = answer_top(a);
     for (size_t i = 0; top && i < sizeof marks / sizeof *marks; i++)
@@ -171,7 +170,7 @@ static bool starts_reasoning(const answer *a) {
 
 static void put_fields(const task *t, const task_rules *r, const ask *a, const answer *got, const answer_score *score, double mass, buf *fields) {
     jw w = jw_of(fields);
-    bool ids = true, reasoning = a->api != ASK_SYSTEMONE && starts_reasoning(got);
+    bool ids = true, reasoning = a->api != ASK_SYSTEMONE && task_reasoning(got);
     jw_open(&w, '{');
     jw_key(&w, "logprobs");
     jw_open(&w, '[');

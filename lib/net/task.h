@@ -37,4 +37,7 @@ status task_read(task *t, const task_rules *r, const ask *a, const json *rec, er
 /* The fields that the answer gives, as one JSON object: logprobs, answer_mass, missing, label_ids, n_tokens, server_notes. */
 status task_answer(const task *t, const task_rules *r, const ask *a, const json *reply, answer *room, buf *fields, err *e);
 
+/* The most probable first token opens a chain of thought: the labels' numbers are then those of another question. */
+bool task_reasoning(const answer *a);
+
 #endif
