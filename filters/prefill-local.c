@@ -359,6 +359,13 @@ static strv model_called(const char *given, const char *path) {
     return v;
 }
 
+/* On the CPU. */
+static model_compute compute_of(const settings *o) {
+    model_compute c = MODEL_F32; /* auto */
+    model_compute_parse(o->compute, &c);
+    return c;
+}
+
 static status make_identity(job *j, const char *path) {
     char hex[SHA256_HEX_SIZE];
     status s = model_fingerprint(j->m, tokenizer_sha256(j->t), hex, j->e);
@@ -371,7 +378,7 @@ static status make_identity(job *j, const char *path) {
     jw_key(&w, "backend");
     jw_text(&w, "local");
     jw_key(&w, "compute");
-    jw_text(&w, j->cuda ? model_cuda_compute(strcmp(j->o->compute, "f32") == 0) : "f32");
+    jw_text(&w, j->cuda ? model_cuda_compute(strcmp(j->o->compute, "f32") == 0) : model_compute_name(compute_of(j->o)));
     jw_key(&w, "fingerprint");
     jw_text(&w, hex);
     jw_key(&w, "tokenizer_sha256");
@@ -387,6 +394,7 @@ static status open_model(job *j, const char *path) {
     if (!s) s = tokenizer_open(&j->t, path, j->e);
     if (!s) s = model_open(&j->m, path, j->e);
     if (!s && strcmp(j->o->device, "cpu") != 0) s = model_cuda_open(&j->cuda, j->m, j->kn, j->ordinal, strcmp(j->o->compute, "f32") == 0, j->o->batch_tokens, j->e);
+    if (!s && !j->cuda) s = model_pack(j->m, j->kn, compute_of(j->o), j->e);
     if (!s) s = j->o->template ? chat_named(j->o->template, &j->chat, j->e) : chat_of_model(path, &j->chat, j->e);
     return s ? s : make_identity(j, path);
 }
@@ -402,8 +410,8 @@ int main(int argc, char **argv) {
          .help = "instruction set; the answers do not depend on it"},
         {.name = "device", .letter = 'd', .kind = OPT_TEXT, .arg = "DEVICE", .to = &o.device, .initial = "cpu",
          .help = "cpu, cuda, or cuda:N for the GPU of that number"},
-        {.name = "compute", .kind = OPT_CHOICE, .arg = "TYPE", .to = &o.compute, .initial = "auto", .choices = "auto|f32|bf16",
-         .help = "type of weights and activations: f32, or bf16 with sums in f32 (with --device cuda); auto is f32 on the CPU and bf16 on a GPU"},
+        {.name = "compute", .kind = OPT_CHOICE, .arg = "MODE", .to = &o.compute, .initial = "auto", .choices = "auto|f32|int8|bf16",
+         .help = "f32; int8 by blocks of 32, faster and less exact (cpu); bf16 with sums in f32 (cuda); auto is f32 on the CPU and bf16 on a GPU"},
         {.name = "template", .kind = OPT_CHOICE, .arg = "NAME", .to = &o.template, .choices = CHAT_NAMES,
          .help = "take this chat template instead of the model's own"},
         {.name = "batch-tokens", .kind = OPT_SIZE, .arg = "N", .to = &o.batch_tokens, .initial = "32768", .min = 1,
@@ -429,6 +437,7 @@ int main(int argc, char **argv) {
     status s = o.model ? ST_OK : err_set(&e, ST_USAGE, "option --model is missing");
     bool cpu = strcmp(o.device, "cpu") == 0;
     if (!s && !cpu && !model_cuda_parse(o.device, &j.ordinal)) s = err_set(&e, ST_USAGE, "option --device: '%s' is none of cpu, cuda, cuda:N", o.device);
+    if (!s && !cpu && strcmp(o.compute, "int8") == 0) s = err_set(&e, ST_USAGE, "option --compute: int8 needs --device cpu");
     if (!s && cpu && strcmp(o.compute, "bf16") == 0) s = err_set(&e, ST_USAGE, "option --compute: bf16 needs --device cuda");
     if (!s) s = model_locate(o.model, &path, &e);
     if (!s) s = open_model(&j, path);

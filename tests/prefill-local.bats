@@ -52,6 +52,39 @@ prompts() { # N: items with a shared state, as prompts for the tiny model
     done
 }
 
+@test "--compute int8: on the record, near float32, and the same bytes on every instruction set, in any company, on any number of threads" {
+    prompts 20 >"$TMP/p"
+    numbers() { jq -S -c 'del(.n_reused)' | sort; }
+    prefill-local -m "$tiny" --compute int8 "$TMP/p" | numbers >"$TMP/all"
+    jq -s -e 'map(.model.compute) | unique == ["int8"]' "$TMP/all" >/dev/null
+    for more in "--threads 1" "--threads 3" "--batch-tokens 300" "--isa ref" $([ "$(uname -m)" != x86_64 ] || echo "--isa=avx2"); do
+        # shellcheck disable=SC2086
+        prefill-local -m "$tiny" --compute int8 $more "$TMP/p" | numbers | cmp - "$TMP/all" || fail "differs with $more"
+    done
+    for i in 1 33 60; do
+        sed -n "${i}p" "$TMP/p" | prefill-local -m "$tiny" --compute int8 | numbers >"$TMP/one"
+        grep -qxF -f "$TMP/one" "$TMP/all" || fail "prompt $i alone differs"
+    done
+    prefill-local -m "$tiny" "$TMP/p" >"$TMP/f32"
+    prefill-local -m "$tiny" --compute int8 "$TMP/p" >"$TMP/int8"
+    run jq -n --slurpfile a "$TMP/int8" --slurpfile b "$TMP/f32" '[range($a | length) as $i | range(3) as $l | $a[$i].logprobs[$l] - $b[$i].logprobs[$l] | fabs] | max | . > 0 and . < 0.3'
+    assert_output true
+    run --separate-stderr prefill-local -m "$tiny" --compute int4 "$TMP/p"
+    assert_failure 2
+}
+
+@test "prompts that leave at different blocks: each keeps the bits it has in a full pass of its own" {
+    prompts 12 >"$TMP/p"
+    jq -c --argjson b '[[1],[2],[0],[3],[1,2]]' '.need = (if input_line_number % 3 == 0 then {logprobs: true, hidden: [2]} else {hidden: $b[input_line_number % 5]} end)' "$TMP/p" >"$TMP/mixed"
+    jq -c '.need = {logprobs: true, hidden: [0, 1, 2, 3]}' "$TMP/p" >"$TMP/full"
+    prefill-local -m "$tiny" "$TMP/mixed" >"$TMP/a"
+    prefill-local -m "$tiny" --isa ref --batch-tokens 1 "$TMP/full" >"$TMP/b"
+    run jq -n --slurpfile a "$TMP/a" --slurpfile b "$TMP/b" '[range($a | length) as $i | $a[$i] as $x | $b[$i] as $y |
+        ($x.hidden | to_entries | all(.value == $y.hidden[.key])) and (($x.logprobs == null) or $x.logprobs == $y.logprobs)
+        and $x.blocks == (if $x.logprobs then 3 else ($x.hidden | keys | map(tonumber) | max) end)] | length == 36 and all'
+    assert_output true
+}
+
 @test "the order of the output is that of the input, and every shared token is computed once" {
     prompts 3 | tac >"$TMP/p"
     run --separate-stderr prefill-local -m "$tiny" "$TMP/p"

@@ -16,15 +16,19 @@ typedef struct pass {
     const model_config *c;
     kernel *kn;
     model_prompt *prompts;
-    size_t n_prompts;
+    size_t n_prompts, half;
+    size_t *need; /* [n_prompts]: blocks that it goes through */
     tree t;
-    size_t q_dim, kv_dim, rows;
+    size_t q_dim, kv_dim;
     float *x;             /* [rows][hidden_dim]: the residual stream */
     float *k, *v;         /* [rows][kv_dim]: of the block at hand */
-    uint32_t *pos;        /* [rows] */
+    float *cosine, *sine; /* [rows][half] */
     float *h, *q, *a;     /* [CHUNK][hidden_dim], [CHUNK][q_dim] twice */
     float *gate, *up;     /* [CHUNK][ffn_dim] */
-    float *cosine, *sine; /* [CHUNK][head_dim / 2] */
+    float *fx, *fc, *fs;  /* the few rows of a chunk that go on: [CHUNK][hidden_dim], [CHUNK][half] twice */
+    size_t *keep, *on;    /* [nodes]: tokens that this block and the next still need */
+    bool *live;           /* [rows]: what this block gives is used; every row's keys are */
+    size_t *few;          /* [CHUNK]: rows of a chunk that are live */
     kernel_branch *branches;
     kernel_run *runs;
     size_t cap_branches, n_branches, cap_runs, n_runs;
@@ -33,24 +37,32 @@ typedef struct pass {
 
 static status allocate(pass *p) {
     const model_config *c = p->c;
+    size_t rows = p->t.n_tokens, chunk = rows < CHUNK ? rows : CHUNK;
     struct {
         float **to;
         size_t rows, cols;
-    } all[] = {{&p->x, p->rows, c->hidden_dim}, {&p->k, p->rows, p->kv_dim}, {&p->v, p->rows, p->kv_dim},   {&p->h, CHUNK, c->hidden_dim},
-               {&p->q, CHUNK, p->q_dim},        {&p->a, CHUNK, p->q_dim},    {&p->gate, CHUNK, c->ffn_dim}, {&p->up, CHUNK, c->ffn_dim},
-               {&p->cosine, CHUNK, c->head_dim / 2}, {&p->sine, CHUNK, c->head_dim / 2}};
+    } all[] = {{&p->x, rows, c->hidden_dim}, {&p->k, rows, p->kv_dim},  {&p->v, rows, p->kv_dim},     {&p->cosine, rows, p->half}, {&p->sine, rows, p->half},
+               {&p->h, chunk, c->hidden_dim}, {&p->q, chunk, p->q_dim}, {&p->a, chunk, p->q_dim},     {&p->gate, chunk, c->ffn_dim}, {&p->up, chunk, c->ffn_dim},
+               {&p->fx, chunk, c->hidden_dim}, {&p->fc, chunk, p->half}, {&p->fs, chunk, p->half}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         size_t n;
         if (!size_mul(all[i].rows, all[i].cols, &n) || !(*all[i].to = mem_aligned(n, sizeof(float)))) return err_memory(p->e, n * sizeof(float));
     }
-    p->pos = mem_alloc(p->rows, sizeof *p->pos);
-    return p->pos ? ST_OK : err_memory(p->e, p->rows * sizeof *p->pos);
+    p->keep = mem_alloc(p->t.n_nodes, sizeof *p->keep);
+    p->on = mem_alloc(p->t.n_nodes, sizeof *p->on);
+    p->live = mem_alloc(rows, sizeof *p->live);
+    p->few = mem_alloc(chunk, sizeof *p->few);
+    return p->keep && p->on && p->live && p->few ? ST_OK : err_memory(p->e, rows);
 }
 
 static void release(pass *p) {
-    float *all[] = {p->x, p->k, p->v, p->h, p->q, p->a, p->gate, p->up, p->cosine, p->sine};
+    float *all[] = {p->x, p->k, p->v, p->cosine, p->sine, p->h, p->q, p->a, p->gate, p->up, p->fx, p->fc, p->fs};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
-    free(p->pos);
+    free(p->need);
+    free(p->keep);
+    free(p->on);
+    free(p->live);
+    free(p->few);
     free(p->branches);
     free(p->runs);
     tree_free(&p->t);
@@ -60,21 +72,44 @@ static void embed(pass *p) {
     for (size_t i = 0; i < p->t.n_nodes; i++) {
         const tree_node *n = &p->t.nodes[i];
         for (size_t j = 0; j < n->n; j++) {
-            kmat_row(p->m->embed, n->ids[j], p->x + (n->at + j) * p->c->hidden_dim);
-            p->pos[n->at + j] = (uint32_t)(n->pos + j);
+            uint32_t pos = (uint32_t)(n->pos + j);
+            size_t row = n->at + j;
+            kmat_row(p->m->embed, n->ids[j], p->x + row * p->c->hidden_dim);
+            kernel_rope_table(p->cosine + row * p->half, p->sine + row * p->half, &pos, 1, p->m->inv_freq, p->half, p->m->rope_scale);
         }
     }
+}
+
+static void move_rows(void *ctx, size_t to, size_t from, size_t n) {
+    pass *p = ctx;
+    memmove(p->x + to * p->c->hidden_dim, p->x + from * p->c->hidden_dim, n * p->c->hidden_dim * sizeof *p->x);
+    memmove(p->cosine + to * p->half, p->cosine + from * p->half, n * p->half * sizeof *p->cosine);
+    memmove(p->sine + to * p->half, p->sine + from * p->half, n * p->half * sizeof *p->sine);
+}
+
+/* Before block `b` (from 0): drops the rows that nobody needs any more, marks those whose outcome somebody needs. */
+static void plan(pass *p, size_t b) {
+    tree_keep(&p->t, p->need, p->n_prompts, b, p->keep);
+    tree_cut(&p->t, p->keep, move_rows, p);
+    tree_keep(&p->t, p->need, p->n_prompts, b + 1, p->on);
+    for (size_t i = 0; i < p->t.n_nodes; i++) {
+        const tree_node *n = &p->t.nodes[i];
+        for (size_t j = 0; j < n->n; j++) p->live[n->at + j] = j < p->on[i];
+    }
+    for (size_t i = 0; i < p->n_prompts; i++)
+        if (p->need[i] == b + 1) p->live[p->t.nodes[p->t.leaves[i].node].at + p->t.leaves[i].offset] = true;
 }
 
 /* The keys that tokens [0, upto) of node i see: those of its ancestors, then its own; in ascending order. */
 static status add_runs(pass *p, size_t i, size_t upto) {
     size_t start = p->n_runs, end = p->t.nodes[i].pos + upto;
-    for (size_t k = i; k != TREE_NONE; k = p->t.nodes[k].parent) {
-        const tree_node *n = &p->t.nodes[k];
+    for (size_t k = i; k != TREE_NONE;) {
+        const tree_node *n = &p->t.nodes[p->t.nodes[k].head];
         if (!mem_grow((void **)&p->runs, &p->cap_runs, p->n_runs + 1, sizeof *p->runs)) return err_memory(p->e, p->n_runs * sizeof *p->runs);
         p->runs[p->n_runs++] = (kernel_run){.k = p->k + n->at * p->kv_dim, .v = p->v + n->at * p->kv_dim, .start = n->pos, .len = end - n->pos,
                                             .stride = p->kv_dim, .head_stride = p->c->head_dim};
         end = n->pos;
+        k = n->parent;
     }
     for (size_t a = start, b = p->n_runs; a + 1 < b; a++) { /* from the root down */
         kernel_run t = p->runs[a];
@@ -84,21 +119,20 @@ static status add_runs(pass *p, size_t i, size_t upto) {
     return ST_OK;
 }
 
-/* Attention of rows [from, to) of the batch; *node is the first node that reaches beyond from. */
-static status attend(pass *p, size_t from, size_t to, size_t *node) {
+/* Attention of the batch's rows few[0, n), which are rows 0 to n of q; *node is the first node that reaches to few[0]. */
+static status attend(pass *p, const size_t *few, size_t n, size_t *node) {
     p->n_branches = p->n_runs = 0;
     size_t i = *node;
-    for (size_t row = from; row < to;) {
-        while (p->t.nodes[i].n == 0 || p->t.nodes[i].at + p->t.nodes[i].n <= row) i++;
-        const tree_node *n = &p->t.nodes[i];
-        size_t first = row - n->at, last = to - n->at < n->n ? to - n->at : n->n, before = p->n_runs;
-        status s = add_runs(p, i, last);
+    for (size_t r = 0, len; r < n; r += len) {
+        while (p->t.nodes[i].at + p->t.nodes[i].n <= few[r]) i++;
+        const tree_node *t = &p->t.nodes[i];
+        size_t first = few[r] - t->at, before = p->n_runs;
+        for (len = 1; r + len < n && few[r + len] == few[r] + len && few[r + len] < t->at + t->n; len++) {}
+        status s = add_runs(p, i, first + len);
         if (s) return s;
         if (!mem_grow((void **)&p->branches, &p->cap_branches, p->n_branches + 1, sizeof *p->branches)) return err_memory(p->e, p->n_branches * sizeof *p->branches);
-        p->branches[p->n_branches++] = (kernel_branch){
-            .q = p->q + (row - from) * p->q_dim, .out = p->a + (row - from) * p->q_dim, .q_stride = p->q_dim, .out_stride = p->q_dim,
-            .n_rows = last - first, .pos = n->pos + first, .n_runs = p->n_runs - before, .window = p->c->window};
-        row += last - first;
+        p->branches[p->n_branches++] = (kernel_branch){.q = p->q + r * p->q_dim, .out = p->a + r * p->q_dim, .q_stride = p->q_dim, .out_stride = p->q_dim, .n_rows = len,
+                                                       .pos = t->pos + first, .n_runs = p->n_runs - before, .window = p->c->window};
     }
     *node = i;
     /* The array of runs has stopped moving. */
@@ -106,30 +140,61 @@ static status attend(pass *p, size_t from, size_t to, size_t *node) {
     return kernel_attn(p->kn, p->branches, p->n_branches, p->c->heads, p->c->kv_heads, p->c->head_dim, 1.0f / sqrtf((float)p->c->head_dim), p->e);
 }
 
-/* Rows [from, to) through one block; rows before from have been. */
-static status block_rows(pass *p, const model_block *b, size_t from, size_t to, size_t *node) {
+static void row_copy(float *to, size_t to_row, const float *from, size_t from_row, size_t n) {
+    memmove(to + to_row * n, from + from_row * n, n * sizeof *to);
+}
+
+/* Keys and values of rows [from, to), whose normed rows are left in h. */
+static status block_keys(pass *p, const model_block *b, size_t from, size_t to) {
     const model_config *c = p->c;
-    size_t n = to - from, hd = c->hidden_dim, half = c->head_dim / 2;
-    float *x = p->x + from * hd, *k = p->k + from * p->kv_dim, *v = p->v + from * p->kv_dim, eps = (float)c->norm_eps;
+    size_t n = to - from, hd = c->hidden_dim;
+    float *k = p->k + from * p->kv_dim, *v = p->v + from * p->kv_dim, eps = (float)c->norm_eps;
     status s;
-    kernel_rmsnorm(p->kn, p->h, hd, x, hd, n, hd, b->attn_norm, eps);
-    if ((s = kmat_mul(p->kn, b->q, p->q, p->q_dim, p->h, hd, n, b->q_bias, KMAT_SET, p->e))) return s;
+    kernel_rmsnorm(p->kn, p->h, hd, p->x + from * hd, hd, n, hd, b->attn_norm, eps);
     if ((s = kmat_mul(p->kn, b->k, k, p->kv_dim, p->h, hd, n, b->k_bias, KMAT_SET, p->e))) return s;
     if ((s = kmat_mul(p->kn, b->v, v, p->kv_dim, p->h, hd, n, b->v_bias, KMAT_SET, p->e))) return s;
-    if (b->q_norm) {
-        kernel_rmsnorm_heads(p->kn, p->q, p->q_dim, n, c->heads, c->head_dim, b->q_norm, eps);
-        kernel_rmsnorm_heads(p->kn, k, p->kv_dim, n, c->kv_heads, c->head_dim, b->k_norm, eps);
-    }
-    kernel_rope_table(p->cosine, p->sine, p->pos + from, n, p->m->inv_freq, half, p->m->rope_scale);
-    kernel_rope(p->kn, p->q, p->q_dim, n, c->heads, c->head_dim, p->cosine, p->sine, half, c->rope_interleaved);
-    kernel_rope(p->kn, k, p->kv_dim, n, c->kv_heads, c->head_dim, p->cosine, p->sine, half, c->rope_interleaved);
-    if ((s = attend(p, from, to, node))) return s;
+    if (b->k_norm) kernel_rmsnorm_heads(p->kn, k, p->kv_dim, n, c->kv_heads, c->head_dim, b->k_norm, eps);
+    kernel_rope(p->kn, k, p->kv_dim, n, c->kv_heads, c->head_dim, p->cosine + from * p->half, p->sine + from * p->half, p->half, c->rope_interleaved);
+    return ST_OK;
+}
+
+/* The rest of the block for n rows: h normed, x to be added to; they are rows few[] of the batch. */
+static status block_rest(pass *p, const model_block *b, float *x, const float *cosine, const float *sine, size_t n, size_t *node) {
+    const model_config *c = p->c;
+    size_t hd = c->hidden_dim;
+    float eps = (float)c->norm_eps;
+    status s;
+    if ((s = kmat_mul(p->kn, b->q, p->q, p->q_dim, p->h, hd, n, b->q_bias, KMAT_SET, p->e))) return s;
+    if (b->q_norm) kernel_rmsnorm_heads(p->kn, p->q, p->q_dim, n, c->heads, c->head_dim, b->q_norm, eps);
+    kernel_rope(p->kn, p->q, p->q_dim, n, c->heads, c->head_dim, cosine, sine, p->half, c->rope_interleaved);
+    if ((s = attend(p, p->few, n, node))) return s;
     if ((s = kmat_mul(p->kn, b->o, x, hd, p->a, p->q_dim, n, NULL, KMAT_ADD, p->e))) return s;
     kernel_rmsnorm(p->kn, p->h, hd, x, hd, n, hd, b->ffn_norm, eps);
     if ((s = kmat_mul(p->kn, b->gate, p->gate, c->ffn_dim, p->h, hd, n, NULL, KMAT_SET, p->e))) return s;
     if ((s = kmat_mul(p->kn, b->up, p->up, c->ffn_dim, p->h, hd, n, NULL, KMAT_SET, p->e))) return s;
     kernel_swiglu(p->kn, p->gate, c->ffn_dim, p->up, c->ffn_dim, n, c->ffn_dim);
     return kmat_mul(p->kn, b->down, x, hd, p->gate, c->ffn_dim, n, NULL, KMAT_ADD, p->e);
+}
+
+/* Rows [from, to) through one block; rows before from have been. In a prompt's last block only its leaf does more
+ * than give keys and values. */
+static status block_rows(pass *p, const model_block *b, size_t from, size_t to, size_t *node) {
+    size_t n = 0, hd = p->c->hidden_dim, half = p->half;
+    status s = block_keys(p, b, from, to);
+    if (s) return s;
+    for (size_t r = from; r < to; r++)
+        if (p->live[r]) p->few[n++] = r;
+    if (n == to - from) return block_rest(p, b, p->x + from * hd, p->cosine + from * half, p->sine + from * half, n, node);
+    if (n == 0) return ST_OK;
+    for (size_t i = 0; i < n; i++) {
+        row_copy(p->h, i, p->h, p->few[i] - from, hd);
+        row_copy(p->fx, i, p->x, p->few[i], hd);
+        row_copy(p->fc, i, p->cosine, p->few[i], half);
+        row_copy(p->fs, i, p->sine, p->few[i], half);
+    }
+    s = block_rest(p, b, p->fx, p->fc, p->fs, n, node);
+    for (size_t i = 0; !s && i < n; i++) row_copy(p->x, p->few[i], p->fx, i, hd);
+    return s;
 }
 
 static const float *leaf_row(const pass *p, size_t prompt) {
@@ -149,26 +214,6 @@ static void harvest(pass *p, size_t done) {
             else memcpy(to, leaf_row(p, i), hd * sizeof *to);
         }
     }
-}
-
-/* Drops the rows of nodes that leave before block `next` + 1. */
-static void leave(pass *p, size_t next) {
-    size_t hd = p->c->hidden_dim, at = 0;
-    for (size_t i = 0; i < p->t.n_nodes; i++) {
-        tree_node *n = &p->t.nodes[i];
-        if (n->depth <= next) {
-            n->n = 0;
-            n->at = at;
-            continue;
-        }
-        if (n->at != at) {
-            memmove(p->x + at * hd, p->x + n->at * hd, n->n * hd * sizeof *p->x);
-            memmove(p->pos + at, p->pos + n->at, n->n * sizeof *p->pos);
-            n->at = at;
-        }
-        at += n->n;
-    }
-    p->rows = at;
 }
 
 static bool all_finite(const float *x, size_t n) {
@@ -196,7 +241,9 @@ static status project(pass *p, const size_t *who, size_t n, float *h, float *log
 }
 
 static status project_all(pass *p, size_t *bad) {
-    size_t n = 0, who[LEAVES];
+    size_t n = 0, who[LEAVES], wanted = 0;
+    for (size_t i = 0; i < p->n_prompts; i++) wanted += p->prompts[i].want_logits;
+    if (!wanted) return ST_OK;
     float *h = mem_aligned(LEAVES * p->c->hidden_dim, sizeof *h), *logits = mem_aligned(LEAVES * p->c->vocab, sizeof *logits);
     status s = h && logits ? ST_OK : err_memory(p->e, LEAVES * p->c->vocab * sizeof *logits);
     for (size_t i = 0; !s && i < p->n_prompts; i++) {
@@ -239,37 +286,37 @@ status model_check_prompt(const model_config *c, const model_prompt *q, err *e) 
 
 status model_run(const model *m, kernel *kn, model_prompt *prompts, size_t n, model_stats *stats, model_progress *progress,
                  void *ctx, size_t *bad, err *e) {
-    pass p = {.m = m, .c = &m->c, .kn = kn, .prompts = prompts, .n_prompts = n, .e = e,
+    pass p = {.m = m, .c = &m->c, .kn = kn, .prompts = prompts, .n_prompts = n, .e = e, .half = m->c.head_dim / 2,
               .q_dim = m->c.heads * m->c.head_dim, .kv_dim = m->c.kv_heads * m->c.head_dim};
     *stats = (model_stats){0};
     *bad = 0;
     if (!n) return ST_OK;
-    size_t *need = mem_alloc(n, sizeof *need), deepest = 0;
-    status s = need ? ST_OK : err_memory(e, n * sizeof *need);
+    p.need = mem_alloc(n, sizeof *p.need);
+    size_t deepest = 0;
+    status s = p.need ? ST_OK : err_memory(e, n * sizeof *p.need);
     for (size_t i = 0; !s && i < n; i++) {
-        need[i] = prompts[i].blocks_run = model_prompt_depth(p.c, &prompts[i]);
-        if (need[i] > deepest) deepest = need[i];
+        p.need[i] = prompts[i].blocks_run = model_prompt_depth(p.c, &prompts[i]);
+        if (p.need[i] > deepest) deepest = p.need[i];
         stats->tokens += prompts[i].n_ids;
         if ((s = model_check_prompt(p.c, &prompts[i], e))) *bad = i;
     }
-    if (!s) s = tree_build(&p.t, prompts, need, n, e);
-    p.rows = stats->computed = p.t.n_tokens;
+    if (!s) s = tree_build(&p.t, prompts, p.need, n, e);
+    stats->computed = p.t.n_tokens;
     if (!s) s = allocate(&p);
     if (!s) embed(&p);
-    for (size_t b = 0; !s && b <= deepest; b++) {
-        harvest(&p, b);
-        if (b == deepest) break;
-        leave(&p, b);
+    if (!s) harvest(&p, 0);
+    for (size_t b = 0; !s && b < deepest; b++) {
+        plan(&p, b);
         size_t node = 0;
-        for (size_t from = 0; !s && from < p.rows; from += CHUNK) {
-            size_t to = p.rows - from < CHUNK ? p.rows : from + CHUNK;
+        for (size_t from = 0; !s && from < p.t.n_tokens; from += CHUNK) {
+            size_t to = p.t.n_tokens - from < CHUNK ? p.t.n_tokens : from + CHUNK;
             s = block_rows(&p, &m->blocks[b], from, to, &node);
             if (!s && progress) progress(ctx, to - from);
         }
+        if (!s) harvest(&p, b + 1);
     }
     if (!s) s = check_hidden(&p, bad);
     if (!s) s = project_all(&p, bad);
-    free(need);
     release(&p);
     return s;
 }

@@ -14,6 +14,14 @@ typedef struct model model;
  * no other (a GGUF's rope_freqs.weight, old rotary_emb.inv_freq and a tied model's lm_head aside). */
 status model_open(model **m, const char *path, err *e);
 void model_close(model *m);
+
+/* How matrix products are done: float32, or int8 in blocks of 32 (weights and activations; embeddings are looked up
+ * as they are, norms and attention stay float32). Part of a model's identity. */
+typedef enum model_compute { MODEL_F32, MODEL_INT8 } model_compute;
+bool model_compute_parse(const char *name, model_compute *out);
+const char *model_compute_name(model_compute c);
+/* Once, before model_run: packs the matrices as the compute mode wants them. A model is float32 until then. */
+status model_pack(model *m, kernel *kn, model_compute c, err *e);
 const model_config *model_shape(const model *m);
 
 /* SHA-256 over the configuration (config.json, or the GGUF's metadata), the tokenizer's hash, and the names,

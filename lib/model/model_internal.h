@@ -20,7 +20,7 @@ struct model {
     weights *w;
     char config_sha256[SHA256_HEX_SIZE];
     kmat *embed;  /* [vocab][hidden_dim] */
-    kmat *output; /* the same matrix when tied */
+    kmat *output; /* the same matrix when tied and float32 */
     float *norm;  /* [hidden_dim] */
     model_block *blocks;
     float *inv_freq;  /* [head_dim / 2] */
@@ -31,5 +31,13 @@ struct model {
 size_t model_prompt_depth(const model_config *c, const model_prompt *q);
 /* ST_INPUT when a prompt's ids, labels or blocks do not fit the model. */
 status model_check_prompt(const model_config *c, const model_prompt *q, err *e);
+
+/* The matrices that products are made with: the output projection and seven of every block, in a fixed order.
+ * model_matrices() of them; model_matrix() gives the place of one. */
+enum { MODEL_BLOCK_MATRICES = 7 };
+size_t model_matrices(const model *m);
+kmat **model_matrix(model *m, size_t i);
+/* Puts a packed matrix in the place of one read from the file. */
+void model_replace(model *m, kmat **place, kmat *packed);
 
 #endif

@@ -69,6 +69,15 @@ static status add(tree *t, size_t *tip, model_prompt *p, const model_prompt *las
     return ST_OK;
 }
 
+/* Rows of chains of prompts that extend each other follow each other: one run of keys, however many nodes. */
+static void find_heads(tree *t) {
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        tree_node *n = &t->nodes[i];
+        const tree_node *up = n->parent == TREE_NONE ? NULL : &t->nodes[n->parent];
+        n->head = up && up->at + (n->pos - up->pos) == n->at ? up->head : i;
+    }
+}
+
 status tree_build(tree *t, model_prompt *prompts, const size_t *need, size_t n, err *e) {
     order *sorted = mem_alloc(n, sizeof *sorted);
     t->leaves = mem_zero(n, sizeof *t->leaves);
@@ -79,8 +88,36 @@ status tree_build(tree *t, model_prompt *prompts, const size_t *need, size_t n, 
     for (size_t i = 0; !s && i < n; i++) s = add(t, &tip, &prompts[sorted[i].index], i ? sorted[i - 1].p : NULL, sorted[i].index, e);
     for (size_t i = 0; !s && i < n; i++)
         for (size_t k = t->leaves[i].node; k != TREE_NONE && t->nodes[k].depth < need[i]; k = t->nodes[k].parent) t->nodes[k].depth = need[i];
+    find_heads(t);
     free(sorted);
     return s;
+}
+
+void tree_keep(const tree *t, const size_t *need, size_t n_prompts, size_t done, size_t *keep) {
+    memset(keep, 0, t->n_nodes * sizeof *keep);
+    for (size_t i = 0; i < n_prompts; i++) {
+        const tree_leaf *l = &t->leaves[i];
+        if (need[i] > done && keep[l->node] <= l->offset) keep[l->node] = l->offset + 1;
+    }
+    for (size_t i = t->n_nodes; i-- > 0;) { /* children come after their parent */
+        const tree_node *n = &t->nodes[i];
+        if (!keep[i] || n->parent == TREE_NONE) continue;
+        size_t upto = n->pos - t->nodes[n->parent].pos;
+        if (keep[n->parent] < upto) keep[n->parent] = upto;
+    }
+}
+
+void tree_cut(tree *t, const size_t *keep, tree_move *move, void *ctx) {
+    size_t at = 0;
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        tree_node *n = &t->nodes[i];
+        if (keep[i] && n->at != at) move(ctx, at, n->at, keep[i]);
+        n->n = keep[i];
+        n->at = at;
+        at += n->n;
+    }
+    t->n_tokens = at;
+    find_heads(t);
 }
 
 void tree_free(tree *t) {
