@@ -20,7 +20,7 @@ typedef struct settings {
     record_opts rec;
     const char *model, *template, *isa, *only, *device, *compute;
     size_t threads, batch_tokens;
-    bool keep_prompt;
+    bool keep_prompt, pack, verify;
 } settings;
 
 typedef struct prompt {
@@ -391,11 +391,24 @@ static status open_model(job *j, const char *path) {
     kernel_isa isa = KERNEL_AUTO;
     kernel_isa_parse(j->o->isa, &isa); /* the option table let only known names through */
     status s = kernel_open(&j->kn, isa, (unsigned)j->o->threads, j->e);
-    if (!s) s = tokenizer_open(&j->t, path, j->e);
     if (!s) s = model_open(&j->m, path, j->e);
-    if (!s && strcmp(j->o->device, "cpu") != 0) s = model_cuda_open(&j->cuda, j->m, j->kn, j->ordinal, strcmp(j->o->compute, "f32") == 0, j->o->batch_tokens, j->e);
-    if (!s && !j->cuda) s = model_pack(j->m, j->kn, compute_of(j->o), j->e);
-    if (!s) s = j->o->template ? chat_named(j->o->template, &j->chat, j->e) : chat_of_model(path, &j->chat, j->e);
+    const gguf *g = s ? NULL : model_gguf(j->m);
+    if (!s) s = g ? tokenizer_of_gguf(&j->t, g, j->e) : tokenizer_open(&j->t, path, j->e);
+    if (s) return s;
+    buf note = {0};
+    if (j->o->pack) {
+        s = model_pack_write(j->m, j->kn, compute_of(j->o), tokenizer_sha256(j->t), &note, j->e);
+        if (!s) fprintf(stderr, "prefill-local: wrote %s\n", note.p);
+        buf_free(&note);
+        return s;
+    }
+    bool cpu = strcmp(j->o->device, "cpu") == 0;
+    s = cpu ? model_prepare(j->m, j->kn, compute_of(j->o), tokenizer_sha256(j->t), j->o->verify, &note, j->e)
+            : model_cuda_open(&j->cuda, j->m, j->kn, j->ordinal, strcmp(j->o->compute, "f32") == 0, j->o->batch_tokens, j->e);
+    if (!s && note.len) fprintf(stderr, "prefill-local: %s\n", note.p);
+    buf_free(&note);
+    if (!s && j->o->template) s = chat_named(j->o->template, &j->chat, j->e);
+    else if (!s) s = g ? chat_of_gguf(g, &j->chat, j->e) : chat_of_model(path, &j->chat, j->e);
     return s ? s : make_identity(j, path);
 }
 
@@ -412,6 +425,10 @@ int main(int argc, char **argv) {
          .help = "cpu, cuda, or cuda:N for the GPU of that number"},
         {.name = "compute", .kind = OPT_CHOICE, .arg = "MODE", .to = &o.compute, .initial = "auto", .choices = "auto|f32|int8|bf16",
          .help = "f32; int8 by blocks of 32, faster and less exact (cpu); bf16 with sums in f32 (cuda); auto is f32 on the CPU and bf16 on a GPU"},
+        {.name = "pack", .kind = OPT_FLAG, .to = &o.pack,
+         .help = "write a packed copy for this compute mode beside the model, from which later runs start at once, and end"},
+        {.name = "verify", .kind = OPT_FLAG, .to = &o.verify,
+         .help = "hash the weights and the packed copy even if their sizes, inodes and times say that nobody wrote to them"},
         {.name = "template", .kind = OPT_CHOICE, .arg = "NAME", .to = &o.template, .choices = CHAT_NAMES,
          .help = "take this chat template instead of the model's own"},
         {.name = "batch-tokens", .kind = OPT_SIZE, .arg = "N", .to = &o.batch_tokens, .initial = "32768", .min = 1,
@@ -439,12 +456,15 @@ int main(int argc, char **argv) {
     if (!s && !cpu && !model_cuda_parse(o.device, &j.ordinal)) s = err_set(&e, ST_USAGE, "option --device: '%s' is none of cpu, cuda, cuda:N", o.device);
     if (!s && !cpu && strcmp(o.compute, "int8") == 0) s = err_set(&e, ST_USAGE, "option --compute: int8 needs --device cpu");
     if (!s && cpu && strcmp(o.compute, "bf16") == 0) s = err_set(&e, ST_USAGE, "option --compute: bf16 needs --device cuda");
+    if (!s && !cpu && o.pack) s = err_set(&e, ST_USAGE, "option --pack needs --device cpu");
+    if (!s && o.pack && rest.n) s = err_set(&e, ST_USAGE, "--pack reads no records: '%s' is too much", rest.files[0]);
     if (!s) s = model_locate(o.model, &path, &e);
     if (!s) s = open_model(&j, path);
-    if (!s) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
-    if (!s) s = read_all(&j);
-    if (!s) s = run_all(&j);
-    if (!s) s = write_all(&j);
+    bool run = !s && !o.pack;
+    if (run) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
+    if (run && !s) s = read_all(&j);
+    if (run && !s) s = run_all(&j);
+    if (run && !s) s = write_all(&j);
     s = records_close(j.r, s, &e);
     for (size_t i = 0; i < j.n; i++) prompt_free(&j.prompts[i]);
     free(j.prompts);

@@ -295,3 +295,63 @@ prompts() { # N: items with a shared state, as prompts for the tiny model
         ! cmp -s "$TMP/a" "$TMP/b" || fail "$name: the base makes no difference"
     done
 }
+
+@test "--pack: the same bytes with it as without; a changed weight, a damaged copy and a foreign one are told" {
+    cp -r "$tiny" "$TMP/m"
+    chmod -R u+w "$TMP/m"
+    prompts 3 >"$TMP/p"
+    for c in f32 int8; do
+        prefill-local -m "$TMP/m" --compute $c "$TMP/p" >"$TMP/$c"
+        run --separate-stderr prefill-local -m "$TMP/m" --compute $c --pack
+        assert_success
+        assert_output ""
+        [[ "$stderr" == "prefill-local: wrote $TMP/m/anyjev-$c.pack" ]] || fail "$stderr"
+        for more in "" --verify "--isa ref" "--threads 3"; do
+            # shellcheck disable=SC2086
+            run --separate-stderr prefill-local -m "$TMP/m" --compute $c $more "$TMP/p"
+            assert_success
+            [ -z "$stderr" ]
+            echo "$output" | cmp - "$TMP/$c"
+        done
+    done
+    # a bit of a matrix: not looked at while size and time are the old ones, found by --verify, and found after a touch
+    pack=$TMP/m/anyjev-int8.pack
+    cp -p "$pack" "$TMP/keep"
+    printf 'X' | dd of="$pack" bs=1 seek=100 conv=notrunc status=none
+    run --separate-stderr prefill-local -m "$TMP/m" --compute int8 "$TMP/p"
+    assert_failure 3
+    [[ "$stderr" == *"$pack: the packed copy is damaged"* ]] || fail "$stderr"
+    touch -r "$TMP/keep" "$pack"
+    run --separate-stderr prefill-local -m "$TMP/m" --compute int8 --verify "$TMP/p"
+    assert_failure 3
+    # cut, or of another version: set aside, and the numbers are right all the same
+    for n in 0 10 100 1000 $(($(stat -c %s "$TMP/keep") - 1)); do
+        head -c "$n" "$TMP/keep" >"$pack"
+        run --separate-stderr prefill-local -m "$TMP/m" --compute int8 "$TMP/p"
+        assert_success
+        [[ "$stderr" == *"$pack is cut or no packed copy: not used"* ]] || fail "$n: $stderr"
+        echo "$output" | cmp - "$TMP/int8"
+    done
+    # other weights
+    cp -p "$TMP/keep" "$pack"
+    printf '\x01\x3c' | dd of="$TMP/m/model-00002-of-00002.safetensors" bs=1 seek=$(($(stat -c %s "$TMP/m/model-00002-of-00002.safetensors") - 2)) conv=notrunc status=none
+    run --separate-stderr prefill-local -m "$TMP/m" --compute int8 "$TMP/p"
+    assert_success
+    [[ "$stderr" == *"$pack is of other weights: not used"* ]] || fail "$stderr"
+    [ "$(echo "${lines[0]}" | jq -r .model.fingerprint)" != "$(head -n 1 "$TMP/int8" | jq -r .model.fingerprint)" ]
+    # a copy of the folder: other inodes and times, everything is hashed once more and serves
+    cp -r "$tiny" "$TMP/n"
+    cp "$TMP/keep" "$TMP/n/anyjev-int8.pack"
+    run --separate-stderr prefill-local -m "$TMP/n" --compute int8 "$TMP/p"
+    assert_success
+    [ -z "$stderr" ]
+    jq -c .logprobs "$TMP/int8" >"$TMP/a"
+    echo "$output" | jq -c .logprobs | cmp - "$TMP/a"
+    # another model's
+    cp "$TMP/keep" "$TMP/n/anyjev-f32.pack"
+    run --separate-stderr prefill-local -m "$TMP/n" "$TMP/p"
+    assert_success
+    [[ "$stderr" == *"is of another model: not used"* ]] || fail "$stderr"
+    run --separate-stderr prefill-local -m "$TMP/n" --pack "$TMP/p"
+    assert_failure 2
+}

@@ -187,9 +187,14 @@ void model_close(model *m) {
     free(m->norm);
     free(m->inv_freq);
     free(m->blocks);
+    map_close(&m->packed);
     weights_close(m->w);
     free(m->path);
     free(m);
+}
+
+const gguf *model_gguf(const model *m) {
+    return weights_gguf(m->w);
 }
 
 const model_config *model_shape(const model *m) {
@@ -197,6 +202,10 @@ const model_config *model_shape(const model *m) {
 }
 
 status model_fingerprint(const model *m, const char *tokenizer_sha256, char hex[SHA256_HEX_SIZE], err *e) {
+    if (m->fingerprint[0]) {
+        memcpy(hex, m->fingerprint, SHA256_HEX_SIZE);
+        return ST_OK;
+    }
     sha256 *h;
     status s = sha256_create(&h, e);
     if (s) return s;

@@ -20,12 +20,21 @@ void model_close(model *m);
 typedef enum model_compute { MODEL_F32, MODEL_INT8 } model_compute;
 bool model_compute_parse(const char *name, model_compute *out);
 const char *model_compute_name(model_compute c);
-/* Once, before model_run: packs the matrices as the compute mode wants them. A model is float32 until then. */
-status model_pack(model *m, kernel *kn, model_compute c, err *e);
+
+/* A packed copy beside the model (in its folder, or NAME.gguf.anyjev-MODE.pack) holds the matrices of one compute mode as
+ * products want them, their hashes, and the fingerprint. It is mapped: programs that share it share its pages.
+ * What is trusted: while sizes, inodes and times of change of the model's files and of the copy are those that the copy
+ * was written with, nobody has written to them. Where they differ, or with `verify`, contents are hashed. */
+/* Once, before model_run: takes the packed copy when there is one, else packs in memory what the mode needs. *note
+ * (an empty buf; owned by the caller) says why a copy that is there was not taken. Damage is ST_INPUT. */
+status model_prepare(model *m, kernel *kn, model_compute c, const char *tokenizer_sha256, bool verify, buf *note, err *e);
+/* Writes the packed copy (instead of model_prepare) and reads it back; *path (an empty buf) names it. */
+status model_pack_write(model *m, kernel *kn, model_compute c, const char *tokenizer_sha256, buf *path, err *e);
 const model_config *model_shape(const model *m);
+const gguf *model_gguf(const model *m); /* NULL for a folder */
 
 /* SHA-256 over the configuration (config.json, or the GGUF's metadata), the tokenizer's hash, and the names,
- * types, shapes and contents of all tensors. Reads all weights once. */
+ * types, shapes and contents of all tensors. Reads all weights once, unless a packed copy is trusted to know it. */
 status model_fingerprint(const model *m, const char *tokenizer_sha256, char hex[SHA256_HEX_SIZE], err *e);
 
 /* One prompt of a batch. */

@@ -3,6 +3,7 @@
 #define ANYJEV_MODEL_MODEL_INTERNAL_H
 
 #include "model/model.h"
+#include "weights/map.h"
 #include "weights/weights.h"
 
 typedef struct model_block {
@@ -18,6 +19,8 @@ struct model {
     model_config c;
     char *path;
     weights *w;
+    map packed; /* the packed copy that matrices lie in, if any */
+    char fingerprint[SHA256_HEX_SIZE]; /* as a packed copy has it; empty: not known yet */
     char config_sha256[SHA256_HEX_SIZE];
     kmat *embed;  /* [vocab][hidden_dim] */
     kmat *output; /* the same matrix when tied and float32 */
@@ -37,7 +40,12 @@ status model_check_prompt(const model_config *c, const model_prompt *q, err *e);
 enum { MODEL_BLOCK_MATRICES = 7 };
 size_t model_matrices(const model *m);
 kmat **model_matrix(model *m, size_t i);
+/* The form of that matrix in compute mode c: ROWS when it stays as it is in the model's file. */
+kmat_form model_form(const kmat *read, model_compute c);
 /* Puts a packed matrix in the place of one read from the file. */
 void model_replace(model *m, kmat **place, kmat *packed);
+
+/* pack_file.c. *taken: the matrices of m lie in the copy, and m->fingerprint is set. */
+status pack_take(model *m, kernel *kn, model_compute c, const char *tokenizer_sha256, bool verify, bool *taken, buf *note, err *e);
 
 #endif

@@ -34,12 +34,18 @@ void model_replace(model *m, kmat **place, kmat *packed) {
     *place = packed;
 }
 
-status model_pack(model *m, kernel *kn, model_compute c, err *e) {
-    if (c == MODEL_F32) return ST_OK;
+kmat_form model_form(const kmat *read, model_compute c) {
+    if (c == MODEL_INT8) return KMAT_INT8;
+    return kmat_pack_bytes(KMAT_PANELS, kmat_type_in(read), kmat_n_out(read), kmat_n_in(read)) ? KMAT_PANELS : KMAT_ROWS;
+}
+
+status model_prepare(model *m, kernel *kn, model_compute c, const char *tokenizer_sha256, bool verify, buf *note, err *e) {
+    bool taken;
+    status s = pack_take(m, kn, c, tokenizer_sha256, verify, &taken, note, e);
+    if (s || taken || c == MODEL_F32) return s; /* rows of the file are nearly as fast as panels */
     for (size_t i = 0; i < model_matrices(m); i++) {
         kmat **place = model_matrix(m, i), *packed;
-        status s = kmat_pack(kn, &packed, *place, KMAT_INT8, e);
-        if (s) return err_prefix(e, "%s", m->path);
+        if ((s = kmat_pack(kn, &packed, *place, KMAT_INT8, e))) return err_prefix(e, "%s", m->path);
         model_replace(m, place, packed);
     }
     return ST_OK;

@@ -128,12 +128,17 @@ status chat_of_template(strv text, const char *what, chat *c, err *e) {
     return why ? err_set(e, ST_REFUSED, "%s: the chat template %s; name one with --template: %s", what, why, CHAT_NAMES) : ST_OK;
 }
 
+status chat_of_gguf(const gguf *g, chat *c, err *e) {
+    strv text;
+    *c = CHAT_NONE;
+    return gguf_text(g, "tokenizer.chat_template", &text) ? chat_of_template(text, gguf_path(g), c, e) : ST_OK;
+}
+
 static status of_gguf(const char *path, chat *c, err *e) {
     gguf *g;
     status s = gguf_open(&g, path, e);
     if (s) return s;
-    strv text;
-    if (gguf_text(g, "tokenizer.chat_template", &text)) s = chat_of_template(text, path, c, e);
+    s = chat_of_gguf(g, c, e);
     gguf_close(g);
     return s;
 }

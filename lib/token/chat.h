@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "token/tokenizer.h"
+#include "weights/gguf.h"
 
 typedef enum chat {
     CHAT_NONE,
@@ -32,6 +33,7 @@ status chat_named(const char *name, chat *c, err *e); /* ST_USAGE when there is 
 /* The family of a model: a folder (chat_template.jinja, tokenizer_config.json), a file in it, or a GGUF file. A
  * model without a template is CHAT_NONE. ST_REFUSED for a template of no known family. */
 status chat_of_model(const char *path, chat *c, err *e);
+status chat_of_gguf(const gguf *g, chat *c, err *e); /* of a GGUF that is open */
 /* The same from a template's text; what names it in the message. */
 status chat_of_template(strv text, const char *what, chat *c, err *e);
 

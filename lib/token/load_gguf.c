@@ -112,11 +112,7 @@ static status load(tokenizer *t, const gguf *g, err *e) {
     return s;
 }
 
-status tok_load_gguf(tokenizer *t, const char *path, err *e) {
-    gguf *g;
-    status s = gguf_open(&g, path, e);
-    if (s) return s;
-    if ((s = load(t, g, e))) err_prefix(e, "%s", path);
-    gguf_close(g);
-    return s;
+status tok_load_gguf(tokenizer *t, const gguf *g, err *e) {
+    status s = load(t, g, e);
+    return s ? err_prefix(e, "%s", gguf_path(g)) : s;
 }

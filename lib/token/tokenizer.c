@@ -116,16 +116,36 @@ status tok_finish(tokenizer *t, err *e) {
 
 /* --- opening --- */
 
+static tokenizer *begin(err *e) {
+    tokenizer *t = mem_zero(1, sizeof *t);
+    if (!t) err_memory(e, sizeof *t);
+    if (t) t->bos = t->unk = TOKEN_NONE;
+    return t;
+}
+
+static status end(tokenizer *t, status s, const char *path, tokenizer **to, err *e) {
+    if (!s && (s = tok_finish(t, e))) err_prefix(e, "%s", path);
+    if (s) tokenizer_close(t);
+    else *to = t;
+    return s;
+}
+
+status tokenizer_of_gguf(tokenizer **to, const gguf *g, err *e) {
+    tokenizer *t = begin(e);
+    *to = NULL;
+    if (!t) return e->status;
+    status s = splitter_create(&t->split, e);
+    if (!s) s = tok_load_gguf(t, g, e);
+    return end(t, s, gguf_path(g), to, e);
+}
+
 status tokenizer_open(tokenizer **to, const char *path, err *e) {
     *to = NULL;
-    tokenizer *t = mem_zero(1, sizeof *t);
-    if (!t) return err_memory(e, sizeof *t);
-    t->bos = t->unk = TOKEN_NONE;
-    status s = splitter_create(&t->split, e);
     struct stat st;
     buf file = {0};
+    status s = ST_OK;
     buf_text(&file, path);
-    if (!s && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         buf_text(&file, "/tokenizer.json");
         if (!file.failed && access(file.p, F_OK) != 0) {
             buf_text(&file, ".zst");
@@ -134,15 +154,19 @@ status tokenizer_open(tokenizer **to, const char *path, err *e) {
         }
     }
     if (!s) s = buf_ok(&file, e);
-    if (!s) s = gguf_is(file.p) ? tok_load_gguf(t, file.p, e) : tok_load_json(t, file.p, e);
-    if (!s && (s = tok_finish(t, e))) err_prefix(e, "%s", path);
-    buf_free(&file);
-    if (s) {
-        tokenizer_close(t);
-        return s;
+    if (!s && gguf_is(file.p)) {
+        gguf *g = NULL;
+        s = gguf_open(&g, file.p, e);
+        if (!s) s = tokenizer_of_gguf(to, g, e);
+        gguf_close(g);
+    } else if (!s) {
+        tokenizer *t = begin(e);
+        s = t ? splitter_create(&t->split, e) : e->status;
+        if (!s) s = tok_load_json(t, file.p, e);
+        s = t ? end(t, s, path, to, e) : s;
     }
-    *to = t;
-    return ST_OK;
+    buf_free(&file);
+    return s;
 }
 
 void tokenizer_close(tokenizer *t) {

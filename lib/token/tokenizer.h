@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "weights/gguf.h"
 
 typedef struct tokenizer tokenizer;
 
@@ -29,6 +30,8 @@ typedef struct tok_ids {
 
 /* path: a model folder, a tokenizer.json or tokenizer.json.zst, or a GGUF file. */
 status tokenizer_open(tokenizer **t, const char *path, err *e);
+/* From a GGUF that is open; it is not needed afterwards. */
+status tokenizer_of_gguf(tokenizer **t, const gguf *g, err *e);
 void tokenizer_close(tokenizer *t);
 
 /* Appends the ids of text (valid UTF-8, NUL bytes welcome). Added tokens are cut out of the raw text first

@@ -53,7 +53,7 @@ status tok_added_add(tokenizer *t, strv text, uint32_t id, bool special, bool ls
 status tok_finish(tokenizer *t, err *e);
 
 status tok_load_json(tokenizer *t, const char *path, err *e);
-status tok_load_gguf(tokenizer *t, const char *path, err *e);
+status tok_load_gguf(tokenizer *t, const gguf *g, err *e);
 
 /* Merges the bytes of one split-off piece (lib/token/merge.c). */
 status tok_bpe(const tokenizer *t, strv piece, tok_ids *out, err *e);

@@ -238,6 +238,10 @@ const char *gguf_path(const gguf *g) {
     return g->path;
 }
 
+const map *gguf_map(const gguf *g) {
+    return &g->file;
+}
+
 size_t gguf_tensors(const gguf *g) {
     return g->n_tensors;
 }

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "kernel/kernel.h"
+#include "weights/map.h"
 
 typedef struct gguf gguf;
 
@@ -26,6 +27,7 @@ bool gguf_is(const char *path); /* the file starts with the magic number */
 status gguf_open(gguf **g, const char *path, err *e);
 void gguf_close(gguf *g);
 const char *gguf_path(const gguf *g);
+const map *gguf_map(const gguf *g);
 
 size_t gguf_tensors(const gguf *g);
 const gguf_tensor *gguf_tensor_at(const gguf *g, size_t i);

@@ -19,7 +19,7 @@ status map_open(map *m, const char *path, err *e) {
     else if (st.st_size > 0) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
         if (p == MAP_FAILED) s = err_set(e, ST_INPUT, "%s: cannot map: %s", path, strerror(errno));
-        else *m = (map){p, (size_t)st.st_size};
+        else *m = (map){.p = p, .n = (size_t)st.st_size, .inode = st.st_ino, .sec = st.st_mtim.tv_sec, .nsec = st.st_mtim.tv_nsec};
     }
     close(fd);
     return s;

@@ -3,6 +3,7 @@
 #define ANYJEV_WEIGHTS_MAP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -11,6 +12,8 @@
 typedef struct map {
     const unsigned char *p;
     size_t n;
+    uint64_t inode;
+    int64_t sec, nsec; /* of the last change of its contents */
 } map;
 
 status map_open(map *m, const char *path, err *e); /* regular files only */

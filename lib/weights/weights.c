@@ -95,3 +95,17 @@ status weights_hash(const weights *w, sha256 *h, err *e) {
     buf_free(&head);
     return s;
 }
+
+static void put_stamp(buf *b, const map *m) {
+    buf_printf(b, "%zu %llu %lld.%09lld\n", m->n, (unsigned long long)m->inode, (long long)m->sec, (long long)m->nsec);
+}
+
+status weights_stamp(const weights *w, char hex[SHA256_HEX_SIZE], err *e) {
+    buf b = {0};
+    if (w->g) put_stamp(&b, gguf_map(w->g));
+    for (size_t i = 0; i < w->n_maps; i++) put_stamp(&b, &w->maps[i]);
+    status s = buf_ok(&b, e);
+    if (!s) s = sha256_hex(b.p, b.len, hex, e);
+    buf_free(&b);
+    return s;
+}

@@ -28,5 +28,7 @@ const weight *weights_at(const weights *w, size_t i); /* in the order of names *
 const weight *weights_find(const weights *w, const char *name);
 /* Adds names, types, shapes and contents of all tensors to a hash, in the order of names. */
 status weights_hash(const weights *w, sha256 *h, err *e);
+/* A hash of sizes, inodes and times of change of the files: while it is the same, nobody has written to them. */
+status weights_stamp(const weights *w, char hex[SHA256_HEX_SIZE], err *e);
 
 #endif
