@@ -1,5 +1,5 @@
 /* prefill-local: prompts in, the same with label log-probabilities and hidden states out, from weights on this
- * host. All prompts are read first and laid into one prefix tree; the records come out in input order. */
+ * host. As many prompts as memory is given for are laid into one prefix tree; the records come out in input order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ enum { LABELS_MAX = OPTIONS_MAX };
 typedef struct settings {
     record_opts rec;
     const char *model, *template, *isa, *only, *device, *compute;
-    size_t threads, batch_tokens;
+    size_t threads, batch_tokens, cache_mib;
     bool keep_prompt, pack, verify;
 } settings;
 
@@ -51,6 +51,8 @@ typedef struct job {
     buf server;   /* with --only hidden: the field model of who gave the log-probabilities */
     prompt *prompts;
     size_t n, cap;
+    size_t room, text_room; /* bytes for the pass, and for prompts that wait; without a limit on a GPU, which plans its own */
+    size_t batch_tokens;
     progress bar;
     err *e;
 } job;
@@ -183,6 +185,29 @@ static void prompt_free(prompt *p) {
     free(p->hidden);
 }
 
+/* A quarter of --cache-mib holds prompts and what was found for them, the rest the pass. */
+static void share_room(job *j) {
+    size_t cache = j->o->cache_mib << 20;
+    j->text_room = cache / 4;
+    j->room = j->cuda ? SIZE_MAX : cache - cache / 4;
+    j->batch_tokens = j->o->batch_tokens;
+    if (j->cuda) return;
+    size_t none = model_run_bytes(j->m, kernel_threads(j->kn), 0), row = model_run_bytes(j->m, kernel_threads(j->kn), 1) - none;
+    size_t fit = j->room > none ? (j->room - none) / row : 0;
+    if (fit < j->batch_tokens) j->batch_tokens = fit;
+}
+
+static status check_room(const job *j, size_t tokens) {
+    size_t need = j->cuda ? 0 : model_run_bytes(j->m, kernel_threads(j->kn), tokens);
+    if (need <= j->room) return ST_OK;
+    size_t mib = (need / 3 * 4 >> 20) + 1;
+    return err_set(j->e, ST_REFUSED, "a prompt of %zu tokens needs --cache-mib %zu; it is %zu", tokens, mib, j->o->cache_mib);
+}
+
+static size_t prompt_bytes(const job *j, const prompt *p) {
+    return sizeof *p + p->len + p->ids.cap * sizeof *p->ids.id + LABELS_MAX * sizeof *p->found + p->n_blocks * (sizeof *p->blocks + model_shape(j->m)->hidden_dim * sizeof *p->hidden);
+}
+
 static status read_prompt(job *j, const json *rec, prompt *p) {
     const model_config *c = model_shape(j->m);
     if (!json_is(rec, json_get(rec, JREF_ROOT, "type"), "prompt")) return err_set(j->e, ST_INPUT, "expected a record of type 'prompt'");
@@ -197,6 +222,7 @@ static status read_prompt(job *j, const json *rec, prompt *p) {
     if (!s && j->o->only) s = read_composite(j, rec, p);
     if (!s && p->ids.n == 0) s = err_set(j->e, ST_INPUT, "the prompt is empty");
     if (!s && !p->pass && p->ids.n > c->context) s = err_set(j->e, ST_INPUT, "the prompt has %zu tokens, the model's context holds %zu", p->ids.n, c->context);
+    if (!s && !p->pass) s = check_room(j, p->ids.n);
     return s;
 }
 
@@ -208,28 +234,38 @@ static void name_record(const json *rec, err *e) {
     err_prefix(e, "prompt %.*s", (int)(raw.n > 80 ? 80 : raw.n), raw.p);
 }
 
-static status read_all(job *j) {
-    json *rec;
-    status s;
-    while (!(s = records_next(j->r, &rec, j->e)) && rec) {
+/* As many prompts as there is room for. */
+static status read_some(job *j, bool *more) {
+    json *rec = NULL;
+    status s = ST_OK;
+    size_t held = 0;
+    while (held < j->text_room && !(s = records_next(j->r, &rec, j->e)) && rec) {
         prompt p = {0};
         s = read_prompt(j, rec, &p);
         if (!s && !mem_grow((void **)&j->prompts, &j->cap, j->n + 1, sizeof *j->prompts)) s = err_memory(j->e, (j->n + 1) * sizeof *j->prompts);
         if (!s) {
             j->prompts[j->n++] = p;
+            held += prompt_bytes(j, &p);
             continue;
         }
         prompt_free(&p);
         name_record(rec, j->e);
         if ((s = records_bad(j->r, j->e))) return s;
     }
+    *more = rec != NULL;
     return s;
+}
+
+static void forget_all(job *j) {
+    for (size_t i = 0; i < j->n; i++) prompt_free(&j->prompts[i]);
+    j->n = 0;
 }
 
 static void on_progress(void *ctx, size_t more) {
     progress_step(ctx, more);
 }
 
+/* The prompts at hand. */
 static status run_all(job *j) {
     model_prompt *all = mem_zero(j->n, sizeof *all);
     if (!all) return err_memory(j->e, j->n * sizeof *all);
@@ -243,7 +279,7 @@ static status run_all(job *j) {
     model_sort(all, n);
     size_t blocks = model_shape(j->m)->n_blocks, total = 0, most = 0, longest = 0;
     for (size_t at = 0, k; at < n; at += k) {
-        k = model_batch(all + at, n - at, j->o->batch_tokens);
+        k = model_batch(all + at, n - at, j->batch_tokens);
         size_t tokens = model_tokens(all + at, k);
         total += tokens * blocks;
         if (tokens > most) most = tokens;
@@ -256,7 +292,7 @@ static status run_all(job *j) {
     for (size_t at = 0, k; !s && at < n; at += k) {
         model_stats stats;
         size_t bad;
-        k = model_batch(all + at, n - at, j->o->batch_tokens);
+        k = model_batch(all + at, n - at, j->batch_tokens);
         s = j->cuda ? model_cuda_run(j->cuda, all + at, k, &stats, on_progress, &j->bar, &bad, j->e)
                     : model_run(j->m, j->kn, all + at, k, &stats, on_progress, &j->bar, &bad, j->e);
         if (s == ST_INPUT) {
@@ -349,6 +385,20 @@ static status write_all(job *j) {
     return s;
 }
 
+/* Long inputs stream: memory is bounded by --cache-mib. */
+static status stream(job *j) {
+    bool more = true;
+    status s = ST_OK;
+    share_room(j);
+    while (!s && more) {
+        s = read_some(j, &more);
+        if (!s) s = run_all(j);
+        if (!s) s = write_all(j);
+        forget_all(j);
+    }
+    return s;
+}
+
 /* The name in the cache as it was given; of a path the last part, so that records do not tell where it lay. */
 static strv model_called(const char *given, const char *path) {
     strv v = strv_of(given);
@@ -433,6 +483,8 @@ int main(int argc, char **argv) {
          .help = "take this chat template instead of the model's own"},
         {.name = "batch-tokens", .kind = OPT_SIZE, .arg = "N", .to = &o.batch_tokens, .initial = "32768", .min = 1,
          .help = "at most so many distinct tokens in memory at once"},
+        {.name = "cache-mib", .kind = OPT_SIZE, .arg = "N", .to = &o.cache_mib, .initial = "2048", .min = 1, .max = (size_t)1 << 30,
+         .help = "memory for prompts and for the pass, beside the weights; longer inputs stream, the answers do not depend on it"},
         {.name = "keep-prompt", .kind = OPT_FLAG, .to = &o.keep_prompt, .help = "keep the fields prefix and suffix"},
         {.name = "only", .kind = OPT_CHOICE, .arg = "NEED", .to = &o.only, .choices = "hidden",
          .help = "add hidden states to what prefill-gateway --only logprobs filled; the label ids of both are compared"},
@@ -462,11 +514,8 @@ int main(int argc, char **argv) {
     if (!s) s = open_model(&j, path);
     bool run = !s && !o.pack;
     if (run) s = records_open(&j.r, program.name, &o.rec, rest.files, rest.n, &e);
-    if (run && !s) s = read_all(&j);
-    if (run && !s) s = run_all(&j);
-    if (run && !s) s = write_all(&j);
+    if (run && !s) s = stream(&j);
     s = records_close(j.r, s, &e);
-    for (size_t i = 0; i < j.n; i++) prompt_free(&j.prompts[i]);
     free(j.prompts);
     buf_free(&j.identity);
     buf_free(&j.server);

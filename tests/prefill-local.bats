@@ -355,3 +355,39 @@ prompts() { # N: items with a shared state, as prompts for the tiny model
     run --separate-stderr prefill-local -m "$TMP/n" --pack "$TMP/p"
     assert_failure 2
 }
+
+@test "--cache-mib: a squeezed cache, duplicates and shuffling change no byte; too small a cache names the number that does" {
+    prompts 40 >"$TMP/p"
+    for i in $(seq 30); do sed "s/\"id\":\"/&copy$i-/" "$TMP/p"; done | shuf --random-source="$tiny/model-00001-of-00002.safetensors" >"$TMP/many"
+    numbers() { jq -S -c 'del(.n_reused)' | sort; }
+    prefill-local -m "$tiny" "$TMP/many" | numbers >"$TMP/all"
+    assert_equal "$(wc -l <"$TMP/all")" 3600
+    run --separate-stderr prefill-local -m "$tiny" --threads 2 --cache-mib 1 "$TMP/p"
+    assert_failure 4
+    [[ "$stderr" =~ "prefill-local: $TMP/p:1: prompt \"".*" tokens needs --cache-mib "([0-9]+)"; it is 1" ]] || fail "$stderr"
+    least=${BASH_REMATCH[1]}
+    run --separate-stderr prefill-local -m "$tiny" --threads 2 --cache-mib $((least - 1)) "$TMP/p"
+    assert_failure 4
+    for mib in "$least" $((least + 1)) 12; do
+        prefill-local -m "$tiny" --threads 2 --cache-mib "$mib" "$TMP/many" | numbers | cmp - "$TMP/all" || fail "differs with $mib MiB"
+    done
+    # in order all the same, and a prompt that does not fit is set aside with the rest done
+    prefill-local -m "$tiny" --threads 2 --cache-mib "$least" "$TMP/many" | jq -r .id | cmp - <(jq -r .id "$TMP/many")
+}
+
+@test "100,000 prompts of one token in 130 MB of address space; one prompt as long as the context" {
+    [ -z "$ANYJEV_SANITIZE" ] || skip "the sanitizers reserve more memory than that"
+    seq 100000 | sed 's/.*/{"type":"prompt","id":"&","prefix":"q","suffix":"","labels":["A","B"]}/' >"$TMP/p"
+    run --separate-stderr bash -c "ulimit -v 130000; prefill-local -m '$tiny' --threads 1 --cache-mib 16 '$TMP/p' >'$TMP/out'"
+    assert_success
+    [ -z "$stderr" ]
+    assert_equal "$(wc -l <"$TMP/out")" 100000
+    assert_equal "$(head -n 1 "$TMP/out" | jq -c .logprobs)" "$(tail -n 1 "$TMP/out" | jq -c .logprobs)"
+    cut -d, -f3- "$TMP/out" | sed 's/"n_reused":[01]//' | sort -u >"$TMP/kinds"
+    assert_equal "$(wc -l <"$TMP/kinds")" 1
+    # 512 tokens are the context of this model
+    printf '{"type":"prompt","id":"long","prefix":"%s","suffix":"","labels":["A","B"]}\n' "$(yes 'q w' | head -n 256 | tr '\n ' '  ' | tr -d ' ')" >"$TMP/q"
+    run --separate-stderr prefill-local -m "$tiny" --threads 2 "$TMP/q"
+    assert_success
+    assert_equal "$(echo "$output" | jq .n_tokens)" 512
+}

@@ -55,6 +55,17 @@ static status allocate(pass *p) {
     return p->keep && p->on && p->live && p->few ? ST_OK : err_memory(p->e, rows);
 }
 
+/* Per token: the rows of allocate(), the mark of being live, and the tree's share where every token is a node. Beside them
+ * a chunk, the logits of LEAVES prompts, and the kernels' scratch (packed rows of a chunk; a piece for every thread). */
+size_t model_run_bytes(const model *m, unsigned threads, size_t tokens) {
+    const model_config *c = &m->c;
+    size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim, half = c->head_dim / 2, widest = q > c->ffn_dim ? q : c->ffn_dim, all;
+    size_t row = (c->hidden_dim + 2 * kv + 2 * half) * sizeof(float) + sizeof(tree_node) + 4 * sizeof(size_t);
+    size_t chunk = (2 * c->hidden_dim + 2 * q + 2 * c->ffn_dim + 2 * half + widest + widest / 8 + 512) * sizeof(float);
+    size_t fixed = LEAVES * (c->vocab + c->hidden_dim) * sizeof(float) + CHUNK * chunk + threads * ((size_t)1 << 20);
+    return size_mul(row, tokens, &all) && size_add(all, fixed, &all) ? all : SIZE_MAX;
+}
+
 static void release(pass *p) {
     float *all[] = {p->x, p->k, p->v, p->cosine, p->sine, p->h, p->q, p->a, p->gate, p->up, p->fx, p->fc, p->fs};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
@@ -222,35 +233,48 @@ static bool all_finite(const float *x, size_t n) {
     return true;
 }
 
-/* Logits of up to LEAVES prompts at once, and what is kept of them. */
-static status project(pass *p, const size_t *who, size_t n, float *h, float *logits, size_t *bad) {
-    size_t hd = p->c->hidden_dim, vocab = p->c->vocab;
-    for (size_t i = 0; i < n; i++) kernel_rmsnorm(p->kn, h + i * hd, hd, leaf_row(p, who[i]), hd, 1, hd, p->m->norm, (float)p->c->norm_eps);
+/* Logits of up to LEAVES last tokens at once, and what is kept of them. Prompts [from, to) end in them: neighbours that
+ * are the same prompt end in one. */
+static status project(pass *p, size_t from, size_t to, size_t n, const float *h, float *logits, size_t *bad) {
+    size_t hd = p->c->hidden_dim, vocab = p->c->vocab, slot = SIZE_MAX;
+    const float *last = NULL;
+    double all = 0;
     status s = kmat_mul(p->kn, p->m->output, logits, vocab, h, hd, n, NULL, KMAT_SET, p->e);
-    for (size_t i = 0; !s && i < n; i++) {
-        model_prompt *q = &p->prompts[who[i]];
-        const float *row = logits + i * vocab;
-        if (!all_finite(row, vocab)) {
-            *bad = who[i];
-            return err_set(p->e, ST_INPUT, "%s: the model gives a NaN or an infinity as a logit", p->m->path);
+    for (size_t i = from; !s && i < to; i++) {
+        model_prompt *q = &p->prompts[i];
+        if (!q->want_logits) continue;
+        if (leaf_row(p, i) != last) {
+            last = leaf_row(p, i);
+            const float *row = logits + ++slot * vocab;
+            if (!all_finite(row, vocab)) {
+                *bad = i;
+                return err_set(p->e, ST_INPUT, "%s: the model gives a NaN or an infinity as a logit", p->m->path);
+            }
+            all = kernel_logsumexp(row, vocab);
         }
-        double all = kernel_logsumexp(row, vocab);
-        for (size_t l = 0; l < q->n_labels; l++) q->logprobs[l] = (double)row[q->labels[l]] - all;
+        for (size_t l = 0; l < q->n_labels; l++) q->logprobs[l] = (double)logits[slot * vocab + q->labels[l]] - all;
     }
     return s;
 }
 
 static status project_all(pass *p, size_t *bad) {
-    size_t n = 0, who[LEAVES], wanted = 0;
+    size_t n = 0, from = 0, hd = p->c->hidden_dim, wanted = 0;
     for (size_t i = 0; i < p->n_prompts; i++) wanted += p->prompts[i].want_logits;
     if (!wanted) return ST_OK;
-    float *h = mem_aligned(LEAVES * p->c->hidden_dim, sizeof *h), *logits = mem_aligned(LEAVES * p->c->vocab, sizeof *logits);
+    const float *last = NULL;
+    float *h = mem_aligned(LEAVES * hd, sizeof *h), *logits = mem_aligned(LEAVES * p->c->vocab, sizeof *logits);
     status s = h && logits ? ST_OK : err_memory(p->e, LEAVES * p->c->vocab * sizeof *logits);
     for (size_t i = 0; !s && i < p->n_prompts; i++) {
-        if (p->prompts[i].want_logits) who[n++] = i;
-        if (n == LEAVES) s = project(p, who, n, h, logits, bad), n = 0;
+        if (!p->prompts[i].want_logits || leaf_row(p, i) == last) continue;
+        if (n == LEAVES) {
+            s = project(p, from, i, n, h, logits, bad);
+            n = 0;
+            from = i;
+        }
+        last = leaf_row(p, i);
+        kernel_rmsnorm(p->kn, h + n++ * hd, hd, last, hd, 1, hd, p->m->norm, (float)p->c->norm_eps);
     }
-    if (!s && n) s = project(p, who, n, h, logits, bad);
+    if (!s) s = project(p, from, p->n_prompts, n, h, logits, bad);
     free(h);
     free(logits);
     return s;

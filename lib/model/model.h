@@ -59,6 +59,9 @@ void model_sort(model_prompt *prompts, size_t n);
 /* How many of the sorted prompts, from the first on, make at most max_tokens distinct tokens (at least one prompt). */
 size_t model_batch(const model_prompt *prompts, size_t n, size_t max_tokens);
 
+/* Bytes that model_run() takes for `tokens` distinct ones on that many threads; SIZE_MAX when they cannot be counted. */
+size_t model_run_bytes(const model *m, unsigned threads, size_t tokens);
+
 /* Distinct tokens of sorted prompts. */
 size_t model_tokens(const model_prompt *prompts, size_t n);
 
