@@ -141,7 +141,7 @@ static status take_answer(job *j, slot *s, const net_reply *r, bool *again) {
     if (json_parse(&j->reply, r->body.p ? r->body.p : "", r->body.n, j->e)) {
         if (torn(r->body) || j->e->status != ST_INPUT) {
             *again = true;
-            if (net_again(j->n)) {
+            if (net_again(j->n, false)) {
                 *j->e = (err){0};
                 return ST_OK;
             }
@@ -155,7 +155,11 @@ static status take_answer(job *j, slot *s, const net_reply *r, bool *again) {
         bool html = strv_starts(strv_trim(r->body), "<");
         return html ? err_set(j->e, ST_INPUT, "the server answered with a web page, not with JSON") : err_prefix(j->e, "the answer is no JSON");
     }
-    return task_answer(&s->task, &j->rules, &j->ask, &j->reply, &j->room, &s->fields, j->e);
+    status st = task_answer(&s->task, &j->rules, &j->ask, &j->reply, &j->room, &s->fields, j->e);
+    if (!st || !j->room.undrawn || !net_again(j->n, true)) return st;
+    *again = true;
+    *j->e = (err){0};
+    return ST_OK;
 }
 
 static status take_reply(job *j, const net_reply *r) {

@@ -57,3 +57,41 @@ load helper
     assert_failure
     [[ "$stderr" == *"name the dataset cards"* ]]
 }
+
+@test "decide: one command from items to decisions; the status is that of the first stage that knows why" {
+    decide() { "$ROOT/bin/anyjev-pipe" decide "$@"; }
+    echo '{"type":"item","id":"1","question":{"kind":"choice","text":"Which?","options":["red","green"]},"state":"x","label":"green"}' >"$TMP/items"
+    run --separate-stderr decide --fake "$TMP/items"
+    assert_success
+    assert_equal "$output" "$(prompt-build --template none "$TMP/items" | prefill-fake | head-apply)"
+    run --separate-stderr decide --fake --level=raw -f table "$TMP/items"
+    assert_success
+    assert_equal "$output" "$(prompt-build --template none --level raw "$TMP/items" | prefill-fake | head-apply --level raw --format table)"
+    run --separate-stderr bash -c "'$ROOT/bin/anyjev-pipe' decide --fake -o '$TMP/o' <'$TMP/items'"
+    assert_success
+    assert_output ""
+    assert_equal "$(jq -r .answer "$TMP/o")" green
+    tiny=$GOLDEN/models/qwen3-bf16
+    run --separate-stderr decide --model "$tiny" --template chatml "$TMP/items"
+    assert_success
+    assert_equal "$output" "$(prompt-build --template chatml "$TMP/items" | prefill-local --model "$tiny" --template chatml | head-apply)"
+    run --separate-stderr bash -c "echo '{}' | '$ROOT/bin/anyjev-pipe' decide --fake"
+    assert_failure 3
+    run --separate-stderr decide --url http://127.0.0.1:1 --retries 0 "$TMP/items"
+    assert_failure 5
+    run --separate-stderr decide --url http://example.org "$TMP/items"
+    assert_failure 4
+    run bash -c "'$ROOT/bin/anyjev-pipe' decide --fake '$TMP/items' >/dev/full"
+    assert_failure 6
+    for wrong in "" "--fake --model x" "--fake --nonsense 1" "--fake --level" "--nonsense"; do
+        # shellcheck disable=SC2086
+        run --separate-stderr decide $wrong "$TMP/items"
+        assert_failure 2
+        assert_output ""
+    done
+    run --separate-stderr decide --fake "$TMP/items" --level raw
+    assert_failure 2
+    run --separate-stderr decide --help
+    assert_success
+    assert_output --partial "usage: anyjev-pipe decide"
+}

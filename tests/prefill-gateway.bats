@@ -94,7 +94,7 @@ fails() { # FAULT STATUS TEXT: the run ends so, with these words, and nothing on
 @test "429, 503, Retry-After as seconds and date, resets, half and torn answers: retried, and the result is the undisturbed one" {
     prompts 3 >"$TMP/p"
     gateway ok "$TMP/p" | jq -c 'del(.model, .server_probe)' >"$TMP/want"
-    for fault in 429 503 reset half torn retry-long; do
+    for fault in 429 503 reset half torn retry-long undrawn; do
         gateway "$fault" "$TMP/p" >"$TMP/o" || fail "$fault ended in $?"
         jq -c 'del(.model, .server_probe)' "$TMP/o" | cmp - "$TMP/want" || fail "$fault differs"
         stats "$fault" | jq -e '.prompts == 9 and .requests == 18' >/dev/null || fail "$fault: $(stats "$fault")"
@@ -427,6 +427,20 @@ END
     run --separate-stderr annotate BACKEND=nothing OUT="$TMP/n"
     assert_failure
     [[ "$stderr" == *"expected local, gateway, composite or fake"* ]]
+}
+
+@test "decide --url: one command, rendered by the server, or here with the model's template" {
+    items 2 >"$TMP/i"
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" decide --url "$(url ok)" --min-mass 0 "$TMP/i"
+    assert_success
+    assert_equal "$(echo "$output" | jq -r '.model.api')" chat$'\n'chat
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" decide --url "$(url ok)" --model "$tiny" --min-mass 0 --journal "$TMP/j" "$TMP/i"
+    assert_success
+    assert_equal "$(echo "$output" | jq -r '.model.api')" completions$'\n'completions
+    assert_equal "$(wc -l <"$TMP/j")" 7
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" decide --url "$(url ok)" --api systemone "$TMP/i"
+    assert_success
+    assert_equal "$(echo "$output" | jq -r '.model.api')" systemone$'\n'systemone
 }
 
 @test "bad prompts (3); no input gives no output; a full disk and a closed pipe are errors (6)" {

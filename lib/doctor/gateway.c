@@ -101,23 +101,26 @@ static status ask_one(gateway *g, const buf *record, double out[2], double *ms, 
     status s = buf_ok(&url, e);
     if (!s) s = json_parse(&rec, record->p, record->len, e);
     if (!s) s = task_read(&t, &rules, &g->a, &rec, e);
-    double t0 = now();
+    size_t draws = 0;
     for (bool again = true; !s && again;) {
         unsigned version = g->a.version;
         again = false;
         buf_clear(&body);
+        double t0 = now();
         if ((s = ask_body(&g->a, &rec, &body, e)) || (s = net_call(g->n, url.p, &body, &r, e))) break;
-        if (!r.status) break;
-        again = r.status == ST_INPUT && ask_learn(&g->a, version, r.body);
-        if (!again) s = err_set(e, r.status, "%s", r.why);
-        t0 = now();
+        *ms = (now() - t0) * 1e3;
+        if (r.status) {
+            again = r.status == ST_INPUT && ask_learn(&g->a, version, r.body);
+            if (!again) s = err_set(e, r.status, "%s", r.why);
+            continue;
+        }
+        if (json_parse(&reply, r.body.p ? r.body.p : "", r.body.n, e)) s = err_prefix(e, "the answer is no JSON");
+        else if (g->a.api != ASK_SYSTEMONE && (s = answer_read(&got, &reply, e)) && got.undrawn && ++draws < 20) s = ST_OK, again = true;
     }
-    *ms = (now() - t0) * 1e3;
-    if (!s && json_parse(&reply, r.body.p ? r.body.p : "", r.body.n, e)) s = err_prefix(e, "the answer is no JSON");
     if (!s && g->a.api == ASK_SYSTEMONE) {
         s = answer_decision(&reply, ASK_DECISION, t.options, 2, score, e);
         for (size_t k = 0; !s && k < 2; k++) out[k] = score[t.perm[k]].logprob;
-    } else if (!s && !(s = answer_read(&got, &reply, e)) && !(s = answer_match(&got, t.labels, 2, score, &mass, e))) {
+    } else if (!s && !(s = answer_match(&got, t.labels, 2, score, &mass, e))) {
         for (size_t k = 0; k < 2; k++) {
             out[k] = score[k].logprob;
             x->missing = x->missing || score[k].missing;

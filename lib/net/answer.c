@@ -164,13 +164,15 @@ static status take_choice(answer *a, const json *d, jref choice, err *e) {
     if (json_kind_of(d, lp) != JSON_OBJECT)
         return err_set(e, ST_INPUT, "the answer's choices[0].logprobs is %s: the server gave no log-probabilities", lp == JREF_NONE ? "missing" : json_kind_name(json_kind_of(d, lp)));
     if (json_kind_of(d, top) == JSON_ARRAY) {
-        if (!json_count(d, top)) return err_set(e, ST_INPUT, "the answer's choices[0].logprobs.top_logprobs is empty");
+        a->undrawn = !json_count(d, top);
+        if (a->undrawn) return err_set(e, ST_INPUT, "the answer's choices[0].logprobs.top_logprobs is empty: no token was drawn");
         status s = take_tokens(a, d, json_first(d, top), "choices[0].logprobs.top_logprobs[0]", e);
         mark_sampled(a, d, json_first(d, json_get(d, lp, "tokens")), JREF_NONE);
         return s;
     }
     if (json_kind_of(d, content) == JSON_ARRAY) {
-        if (!json_count(d, content)) return err_set(e, ST_INPUT, "the answer's choices[0].logprobs.content is empty: no token was generated");
+        a->undrawn = !json_count(d, content);
+        if (a->undrawn) return err_set(e, ST_INPUT, "the answer's choices[0].logprobs.content is empty: no token was drawn");
         return take_first(a, d, json_first(d, content), "choices[0].logprobs.content[0]", e);
     }
     return err_set(e, ST_INPUT, "the answer's choices[0].logprobs has neither a list 'top_logprobs' nor a list 'content'");
@@ -187,6 +189,7 @@ status answer_read(answer *a, const json *d, err *e) {
     jref choices = json_get(d, JREF_ROOT, "choices"), native = json_get(d, JREF_ROOT, "completion_probabilities"), error = json_get(d, JREF_ROOT, "error");
     jref counted = json_get(d, json_get(d, JREF_ROOT, "usage"), "prompt_tokens");
     a->n = a->sampled = 0;
+    a->undrawn = false;
     buf_clear(&a->texts);
     if (counted == JREF_NONE) counted = json_get(d, JREF_ROOT, "tokens_evaluated");
     a->has_tokens = json_kind_of(d, counted) == JSON_NUMBER;

@@ -28,6 +28,7 @@ typedef struct answer {
     size_t sampled; /* the entry of the token that was drawn, which servers add to the list; n: not known */
     buf texts, scratch;
     bool has_tokens;
+    bool undrawn; /* no token was drawn: some servers draw the end of the text and then tell nothing; another draw may do */
     size_t prompt_tokens; /* as the server counted them, when has_tokens */
 } answer;
 

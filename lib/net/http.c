@@ -375,9 +375,10 @@ bool net_take(net *n, net_reply *r) {
     return true;
 }
 
-bool net_again(net *n) {
+bool net_again(net *n, bool at_once) {
     transfer *t = n->taken;
     if (!t || !try_again(t, -1)) return false;
+    if (at_once) t->due = 0;
     n->taken = NULL;
     return true;
 }

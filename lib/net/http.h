@@ -41,9 +41,9 @@ typedef struct net_reply {
 /* Waits until a reply can be taken or nothing flies. ST_INCOMPLETE when the breaker opened. */
 status net_wait(net *n, err *e);
 bool net_take(net *n, net_reply *r); /* false: none is there now */
-/* The reply that was taken last is no good after all (a torn body): the request goes again, which counts as an
- * attempt. false when there are no attempts left. */
-bool net_again(net *n);
+/* The reply that was taken last is no good after all (a torn body, no token drawn): the request goes again, at once or after a
+ * pause, which counts as an attempt. false when there are no attempts left. */
+bool net_again(net *n, bool at_once);
 
 /* One request and its reply, while nothing else flies. */
 status net_call(net *n, const char *url, const buf *body, net_reply *r, err *e);

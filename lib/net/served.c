@@ -100,7 +100,7 @@ static int downwards(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-static status take_numbers(served *v, const ask *a, const json *d, err *e) {
+static status take_numbers(served *v, const ask *a, const json *d, bool *undrawn, err *e) {
     answer got = {0};
     answer_score two[2];
     static const strv options[2] = {{"the sun", 7}, {"the moon", 8}};
@@ -115,6 +115,7 @@ static status take_numbers(served *v, const ask *a, const json *d, err *e) {
         for (size_t i = 0; all && i < got.n && i < SERVED_PROBE; i++) v->numbers[v->n_numbers++] = all[i];
         free(all);
     }
+    *undrawn = got.undrawn;
     answer_free(&got);
     if (s) return err_prefix(e, "the probe");
     jw w = jw_of(&v->probe);
@@ -128,11 +129,14 @@ static status take_numbers(served *v, const ask *a, const json *d, err *e) {
     return buf_ok(&v->probe, e);
 }
 
+enum { DRAWS = 20 };
+
 status served_probe(served *v, net *n, const char *base, ask *a, err *e) {
     json rec = {0}, d = {0};
     buf body = {0};
     net_reply r;
     status s = json_parse(&rec, probe_record, sizeof probe_record - 1, e);
+    size_t draws = 0;
     for (bool again = true; !s && again;) {
         buf_clear(&body);
         again = false;
@@ -141,8 +145,9 @@ status served_probe(served *v, net *n, const char *base, ask *a, err *e) {
         s = call(n, base, ask_path(a), &body, &d, &r, e);
         if (s == ST_INPUT && r.status && ask_learn(a, version, r.body)) s = ST_OK, again = true;
         else if (s) err_prefix(e, "the probe");
+        bool undrawn = false;
+        if (!s && !again && (s = take_numbers(v, a, &d, &undrawn, e)) && undrawn && ++draws < DRAWS) s = ST_OK, again = true;
     }
-    if (!s) s = take_numbers(v, a, &d, e);
     json_free(&rec);
     json_free(&d);
     buf_free(&body);

@@ -214,7 +214,7 @@ status task_answer(const task *t, const task_rules *r, const ask *a, const json 
     answer_score score[OPTIONS_MAX] = {{0}}, by_option[OPTIONS_MAX];
     double mass = 1;
     status s;
-    room->has_tokens = false;
+    room->has_tokens = room->undrawn = false;
     if (a->api == ASK_SYSTEMONE) {
         s = answer_decision(reply, ASK_DECISION, t->options, t->n, by_option, e);
         for (size_t i = 0; !s && i < t->n; i++) score[i] = by_option[t->perm[i]];
