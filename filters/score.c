@@ -153,7 +153,7 @@ int main(int argc, char **argv) {
          .help = "a results record, a report to read, or one row per figure"},
         {.name = "plot", .kind = OPT_TEXT, .arg = "DIR", .to = &o.plot, .help = "also write reliability and risk-coverage diagrams into DIR, as SVG"},
         {.name = "bootstrap", .kind = OPT_SIZE, .arg = "N", .to = &o.bootstrap, .initial = "0", .max = 1000000,
-         .help = "resamples of the groups for the intervals; 0 takes 1000, fewer for cells of more than 100,000 decisions"},
+         .help = "resamples of the groups for the intervals; 0 takes 1000, fewer for cells of more than 50,000 decisions"},
         {.name = "seed", .kind = OPT_SIZE, .arg = "N", .to = &o.seed, .initial = "0", .help = "seed of the resampling"},
         {.name = "threads", .letter = 't', .kind = OPT_SIZE, .arg = "N", .to = &o.threads, .initial = "0", .max = 1024,
          .help = "threads; 0 means all cores that this process may use; the figures do not depend on it"},

@@ -289,8 +289,8 @@ static double percentile(const double *v, size_t n, double q) {
 }
 
 size_t measure_replicates(size_t n) {
-    size_t r = n ? (size_t)100000000 / n : 1000;
-    return r > 1000 ? 1000 : r < 100 ? 100 : r;
+    size_t r = n ? (size_t)50000000 / n : 1000;
+    return r > 1000 ? 1000 : r < 50 ? 50 : r;
 }
 
 /* The resamples: values[metric][replicate], NaN where a figure is not defined. */

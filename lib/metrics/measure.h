@@ -74,7 +74,7 @@ typedef struct measure_options {
     bool plain; /* the figures alone: no intervals, no curve */
 } measure_options;
 
-/* Replicates made for n decisions when none were asked for: 1000, or as many as visit 10^8 decisions, at least 100. */
+/* Replicates made for n decisions when none were asked for: 1000, or as many as visit 5 x 10^7 decisions, at least 50. */
 size_t measure_replicates(size_t n);
 
 /* x[n] decisions with k options; groups are numbered below n_groups (not all need occur). Percentile intervals (2.5 and
