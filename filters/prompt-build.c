@@ -198,7 +198,7 @@ int main(int argc, char **argv) {
          .help = "the question for records that name none, and for the columns of card records"},
         {.name = "questions", .kind = OPT_TEXT, .arg = "FILE", .to = &o.questions, .help = "take the registry of FILE instead of the suite's own"},
         {.name = "readout", .kind = OPT_TEXT, .arg = "FILE", .to = &o.readout, .help = "take the wording of FILE instead of the suite's own"},
-        {.name = "where", .kind = OPT_TEXT, .arg = "FILE", .to = &o.where, .help = "of card records, ask only about columns with a decision Yes in FILE"},
+        {.name = "where", .kind = OPT_TEXT, .arg = "FILE", .to = &o.where, .help = "of card records, ask only about columns that the decisions in FILE say Yes to at column.annotate"},
         {.name = "cards", .kind = OPT_TEXT, .arg = "FILE", .to = &o.cards, .help = "card records that case records name by sha256"},
         {.name = "twins", .kind = OPT_FLAG, .to = &o.twins, .help = "ask the yes/no twin of a wide question instead, once per option (of ontologies: once per one that serves the aspect)"},
         {.name = "probes", .kind = OPT_FLAG, .to = &o.probes, .help = "ask every question about nothing, too, for head-apply --prior content_free"},

@@ -74,8 +74,8 @@ f1d22241e884a058
     assert_equal "$(jq -r .meta.column "$TMP/p" | uniq | tr '\n' ' ')" "waterTemp dissolvedOxygen nitrate sampleMedium samplingMethod fishSpecies filterPoreSize qcFlag "
     assert_equal "$(head -n 1 "$TMP/p" | jq -r '.id, .group')" "column.annotate:LK.0007.stream_chemistry:waterTemp#0
 LK.0007.stream_chemistry"
-    printf '%s\n' '{"type":"decision","answer":"Yes","meta":{"card":"LK.0007.stream_chemistry","column":"nitrate"}}' \
-        '{"type":"decision","answer":"No","meta":{"card":"LK.0007.stream_chemistry","column":"qcFlag"}}' >"$TMP/d"
+    printf '%s\n' '{"type":"decision","question":"column.annotate","answer":"Yes","meta":{"card":"LK.0007.stream_chemistry","column":"nitrate"}}' \
+        '{"type":"decision","question":"column.annotate","answer":"No","meta":{"card":"LK.0007.stream_chemistry","column":"qcFlag"}}' >"$TMP/d"
     run prompt-build --template none -q column.aspect --where "$TMP/d" "$TMP/c"
     assert_success
     assert_equal "$(echo "$output" | jq -r .meta.column | uniq)" nitrate
@@ -312,4 +312,13 @@ END
     card=$(card-parse "$ROOT/pipelines/examples/stream_chemistry.md")
     printf '{"type":"case","id":17,"question":"column.aspect","card":%s,"column":"waterTemp"}\n' "$card" >"$TMP/c"
     assert_equal "$(prompt-build --template none --level raw "$TMP/c" | jq -r .item)" 17
+}
+
+@test "--where takes the Yes of column.annotate, and of no other question" {
+    card-parse "$ROOT/pipelines/examples/stream_chemistry.md" >"$TMP/c"
+    d() { printf '{"type":"decision","question":"%s","answer":"%s","meta":{"card":"LK.0007.stream_chemistry","column":"%s"}}\n' "$1" "$2" "$3"; }
+    { d column.annotate Yes waterTemp; d column.annotate No nitrate; d column.ontology_fits Yes qcFlag; } >"$TMP/d"
+    run prompt-build --template none --level raw -q column.aspect --where "$TMP/d" "$TMP/c"
+    assert_success
+    assert_equal "$(echo "$output" | jq -r .meta.column)" waterTemp
 }

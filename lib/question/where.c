@@ -14,7 +14,8 @@ static status add(void *ctx, const json *doc, err *e) {
     where *w = ctx;
     jref meta = json_get(doc, JREF_ROOT, "meta");
     if (!json_is(doc, json_get(doc, JREF_ROOT, "type"), "decision")) return err_set(e, ST_INPUT, "expected a record of type 'decision'");
-    if (!json_is(doc, json_get(doc, JREF_ROOT, "answer"), "Yes")) return ST_OK;
+    /* A Yes to anything else (does this ontology fit?) says nothing about whether the column is to be annotated. */
+    if (!json_is(doc, json_get(doc, JREF_ROOT, "question"), "column.annotate") || !json_is(doc, json_get(doc, JREF_ROOT, "answer"), "Yes")) return ST_OK;
     char *card = NULL, *column = NULL;
     buf b = {0};
     status s = json_text_copy(doc, json_get(doc, meta, "card"), "meta.card", &card, e);

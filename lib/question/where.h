@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* The (meta.card, meta.column) pairs of the decisions in a file whose answer is "Yes". Starts as {0}. */
+/* The (meta.card, meta.column) pairs of the decisions on column.annotate in a file whose answer is "Yes". Starts as {0}. */
 typedef struct where {
     char **pairs; /* "card\ncolumn", sorted */
     size_t n, cap;
