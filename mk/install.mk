@@ -2,12 +2,13 @@ libexec := $(DESTDIR)$(PREFIX)/libexec/anyjev-pipe
 share   := $(DESTDIR)$(PREFIX)/share/anyjev-pipe
 
 install: all ## install into PREFIX (default /usr/local)
-	install -d $(libexec) $(share)/examples $(DESTDIR)$(PREFIX)/bin
+	install -d $(libexec) $(share)/examples $(share)/terms $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(PROGRAMS:%=$(BIN)/%) $(libexec)
 	[ ! -e $(BIN)/libanyjev_cuda.so ] || install -m 755 $(BIN)/libanyjev_cuda.so $(libexec)
 	install -m 755 bin/anyjev-pipe $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(filter-out pipelines/examples,$(wildcard pipelines/*.*)) $(share)
+	install -m 644 $(filter-out pipelines/examples pipelines/terms,$(wildcard pipelines/*.*)) $(share)
 	install -m 644 $(wildcard pipelines/examples/*) $(share)/examples
+	install -m 644 $(wildcard pipelines/terms/*) $(share)/terms
 	for s in 1 5 7; do install -d $(DESTDIR)$(PREFIX)/share/man/man$$s; for m in man/*.$$s; do [ ! -e "$$m" ] || install -m 644 "$$m" $(DESTDIR)$(PREFIX)/share/man/man$$s; done; done
 
 dist: ## a tarball of the tracked files

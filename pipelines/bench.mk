@@ -84,7 +84,7 @@ $(OUT)/all.decisions.jsonl: $(OUT)/as-listed.decisions.jsonl $(learnt_files)
 
 # What the figures depend on, and what they took.
 $(OUT)/environment.json: $(OUT)/as-listed.filled.jsonl $(OUT)/reversed.filled.jsonl $(learnt_files)
-	@$(pipelines)/environment.sh $(BIN) $(OUT) $(QUESTIONS) '$(BACKEND)' '$(LEVELS)' $(SEED) $(LABELS) > $@.part
+	@bash $(pipelines)/environment.sh $(BIN) $(OUT) $(QUESTIONS) '$(BACKEND)' '$(LEVELS)' $(SEED) $(LABELS) > $@.part
 	@mv $@.part $@
 
 score = $(BIN)/score --seed $(SEED) --reversed $(OUT)/reversed.decisions.jsonl --environment $(OUT)/environment.json $(if $(THREADS),--threads $(THREADS))

@@ -78,3 +78,14 @@ some_labels() {
     run score --merge /dev/null
     assert_failure 3
 }
+
+@test "installed, bench and fit run from anywhere" {
+    make -s -C "$ROOT" install CUDA=0 BIN="$BIN" BUILD="${BUILD:-build}" PREFIX="$TMP/prefix" >"$TMP/log" 2>&1 || fail "$(cat "$TMP/log")"
+    cd "$TMP"
+    run --separate-stderr "$TMP/prefix/bin/anyjev-pipe" bench LABELS="$FIXTURES/labels.tsv" BACKEND=fake OUT="$TMP/i"
+    assert_success
+    [ -s "$TMP/i/results.json" ]
+    run --separate-stderr "$TMP/prefix/bin/anyjev-pipe" fit LABELS="$FIXTURES/labels.tsv" QUESTION=column.annotate BACKEND=fake OUT="$TMP/j" BUNDLES="$TMP/bundles"
+    assert_success
+    "$TMP/prefix/libexec/anyjev-pipe/bundle-pack" verify "$(cat "$TMP/j/bundle")"
+}
