@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/npy.h"
 #include "json/record.h"
 #include "kernel/kernel.h"
 #include "model/cuda.h"
@@ -18,7 +19,7 @@ enum { LABELS_MAX = OPTIONS_MAX };
 
 typedef struct settings {
     record_opts rec;
-    const char *model, *template, *isa, *only, *device, *compute;
+    const char *model, *template, *isa, *only, *device, *compute, *features;
     size_t threads, batch_tokens, cache_mib;
     bool keep_prompt, pack, verify;
 } settings;
@@ -49,6 +50,7 @@ typedef struct job {
     chat chat;
     buf identity; /* the JSON of the field model */
     buf server;   /* with --only hidden: the field model of who gave the log-probabilities */
+    npy_set *features; /* NULL: hidden states go on the record */
     prompt *prompts;
     size_t n, cap;
     size_t room, text_room; /* bytes for the pass, and for prompts that wait; without a limit on a GPU, which plans its own */
@@ -312,8 +314,8 @@ static status run_all(job *j) {
 /* --- writing --- */
 
 /* The new fields, each as JSON text in a buffer of its own. */
-enum { F_LOGPROBS, F_MASS, F_MISSING, F_IDS, F_TOKENS, F_REUSED, F_BLOCKS, F_HIDDEN, F_MODEL, F_COUNT };
-static const char *const field_names[F_COUNT] = {"logprobs", "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "model"};
+enum { F_LOGPROBS, F_MASS, F_MISSING, F_IDS, F_TOKENS, F_REUSED, F_BLOCKS, F_HIDDEN, F_FILE, F_MODEL, F_COUNT };
+static const char *const field_names[F_COUNT] = {"logprobs", "answer_mass", "missing", "label_ids", "n_tokens", "n_reused", "blocks", "hidden", "hidden_file", "model"};
 
 static void put_hidden(const job *j, const prompt *p, buf *out) {
     size_t hd = model_shape(j->m)->hidden_dim;
@@ -325,6 +327,27 @@ static void put_hidden(const job *j, const prompt *p, buf *out) {
         buf_byte(out, '"');
     }
     buf_byte(out, '}');
+}
+
+static status put_features(job *j, const prompt *p, jw *w) {
+    status s = ST_OK;
+    char block[24];
+    jw_open(w, '{');
+    for (size_t b = 0; !s && b < p->n_blocks; b++) {
+        size_t hd = model_shape(j->m)->hidden_dim, row;
+        const char *file;
+        if ((s = npy_set_put(j->features, p->blocks[b], p->hidden + b * hd, hd, &file, &row, j->e))) return s;
+        snprintf(block, sizeof block, "%zu", p->blocks[b]);
+        jw_key(w, block);
+        jw_open(w, '{');
+        jw_key(w, "file");
+        jw_text(w, file);
+        jw_key(w, "row");
+        jw_size(w, row);
+        jw_close(w, '}');
+    }
+    jw_close(w, '}');
+    return s;
 }
 
 static status write_prompt(job *j, const prompt *p, json *doc, buf text[F_COUNT], buf *line) {
@@ -350,7 +373,8 @@ static status write_prompt(job *j, const prompt *p, json *doc, buf text[F_COUNT]
     jw_size(&w[F_TOKENS], p->ids.n);
     jw_size(&w[F_REUSED], p->n_reused);
     jw_size(&w[F_BLOCKS], p->blocks_run);
-    put_hidden(j, p, &text[F_HIDDEN]);
+    if (!j->features) put_hidden(j, p, &text[F_HIDDEN]);
+    else if ((s = put_features(j, p, &w[F_FILE]))) return s;
     buf_view(&text[F_MODEL], buf_strv(&j->identity));
     json_field fields[F_COUNT + 2];
     size_t n = 0;
@@ -358,7 +382,7 @@ static status write_prompt(job *j, const prompt *p, json *doc, buf text[F_COUNT]
         /* What was not asked for is dropped: an earlier run's numbers must not stand beside this model's name. */
         bool of_logprobs = f <= F_MISSING, of_run = f >= F_TOKENS && f <= F_BLOCKS;
         if ((p->kept && f <= F_IDS) || (p->pass && of_run)) continue;
-        if ((of_logprobs && !p->logprobs) || (f == F_HIDDEN && !p->n_blocks)) {
+        if ((of_logprobs && !p->logprobs) || (f == F_HIDDEN && (!p->n_blocks || j->features)) || (f == F_FILE && (!p->n_blocks || !j->features))) {
             fields[n++] = (json_field){field_names[f], {NULL, 0}};
             continue;
         }
@@ -388,7 +412,7 @@ static status write_all(job *j) {
 /* Long inputs stream: memory is bounded by --cache-mib. */
 static status stream(job *j) {
     bool more = true;
-    status s = ST_OK;
+    status s = j->o->features ? npy_set_open(&j->features, j->o->features, j->e) : ST_OK;
     share_room(j);
     while (!s && more) {
         s = read_some(j, &more);
@@ -396,7 +420,7 @@ static status stream(job *j) {
         if (!s) s = write_all(j);
         forget_all(j);
     }
-    return s;
+    return npy_set_close(j->features, s, j->e); /* before the records that point there are complete */
 }
 
 /* The name in the cache as it was given; of a path the last part, so that records do not tell where it lay. */
@@ -485,6 +509,8 @@ int main(int argc, char **argv) {
          .help = "at most so many distinct tokens in memory at once"},
         {.name = "cache-mib", .kind = OPT_SIZE, .arg = "N", .to = &o.cache_mib, .initial = "2048", .min = 1, .max = (size_t)1 << 30,
          .help = "memory for prompts and for the pass, beside the weights; longer inputs stream, the answers do not depend on it"},
+        {.name = "features", .kind = OPT_TEXT, .arg = "PREFIX", .to = &o.features,
+         .help = "write hidden states to PREFIX.b<block>.npy, a row for each prompt, and their places on the records"},
         {.name = "keep-prompt", .kind = OPT_FLAG, .to = &o.keep_prompt, .help = "keep the fields prefix and suffix"},
         {.name = "only", .kind = OPT_CHOICE, .arg = "NEED", .to = &o.only, .choices = "hidden",
          .help = "add hidden states to what prefill-gateway --only logprobs filled; the label ids of both are compared"},

@@ -391,3 +391,37 @@ prompts() { # N: items with a shared state, as prompts for the tiny model
     assert_success
     assert_equal "$(echo "$output" | jq .n_tokens)" 512
 }
+
+@test "--features: rows of .npy files in the order of the records, the same bits as on the records, and head-fit reads either" {
+    for i in $(seq 120); do
+        printf '{"type":"item","id":"i%d","question":{"kind":"choice","text":"Which?","options":["ab","cd"]},"state":"%s","label":"%s","group":"g%d"}\n' \
+            "$i" "$([ $((i * 7 / 3 % 2)) = 0 ] && echo one || echo other) $i" "$([ $((i * 7 / 3 % 2)) = 0 ] && echo ab || echo cd)" $((i % 4))
+    done | prompt-build --template chatml --level L2 --hidden 1,3 >"$TMP/p"
+    cd "$TMP"
+    prefill-local -m "$tiny" p >inline
+    run --separate-stderr prefill-local -m "$tiny" --features f -o in-files p
+    assert_success
+    assert_equal "$(jq -s -c '[.[].hidden_file["3"]] | [.[0], .[119], (map(.row) == [range(120)])]' in-files)" '[{"file":"f.b3.npy","row":0},{"file":"f.b3.npy","row":119},true]'
+    jq -s -e 'all(has("hidden") | not)' in-files >/dev/null
+    for b in 1 3; do
+        head -c 128 f.b$b.npy | tr -d '\0-\037\200-\377' | grep -q "NUMPYv{'descr': '<f4', 'fortran_order': False, 'shape': (120, 48), } *" || fail "$(head -c 128 f.b$b.npy | od -c)"
+        jq -r ".hidden[\"$b\"]" inline | while read -r h; do base64 -d <<<"$h"; done | cmp - <(tail -c +129 f.b$b.npy)
+    done
+    head-fit --leave-one-out group -a a1 inline >d1 2>/dev/null
+    head-fit --leave-one-out group -a a2 in-files >d2 2>/dev/null
+    assert_equal "$(wc -l <d1)" 120
+    cmp d1 d2
+    # what is missing or cut is told
+    head -c 300 f.b3.npy >g && mv g f.b3.npy
+    run --separate-stderr head-fit -a a3 in-files
+    assert_failure 3
+    [[ "$stderr" == *"field 'hidden_file': f.b3.npy: the file is cut before row"* ]] || fail "$stderr"
+    rm f.b3.npy
+    run --separate-stderr head-fit -a a3 in-files
+    assert_failure 3
+    # a run that fails leaves no files
+    echo '{"type":"prompt"}' >>p
+    run --separate-stderr prefill-local -m "$tiny" --features h p
+    assert_failure 3
+    [ -z "$(ls h.* 2>/dev/null)" ]
+}

@@ -275,6 +275,15 @@ static void output_mode(int fd) {
     if (fchmod(fd, 0666 & ~mask)) return; /* file systems without modes */
 }
 
+status output_restart(output *out, const void *bytes, size_t n, err *e) {
+    status s = output_flush(out, e);
+    if (!s && pwrite(out->fd, bytes, n, 0) != (ssize_t)n) {
+        err_set(&out->failed, ST_WRITE, "%s: cannot write: %s", output_name(out), strerror(errno));
+        s = err_set(e, ST_WRITE, "%s", out->failed.text);
+    }
+    return s;
+}
+
 status output_close(output *out, err *e) {
     status s = output_flush(out, e);
     if (s) {

@@ -44,6 +44,8 @@ status output_put(output *out, const void *bytes, size_t n, err *e);
 /* The buffer's bytes and a "\n". */
 status output_line(output *out, const buf *b, err *e);
 status output_flush(output *out, err *e);
+/* Replaces the first n bytes of what was put, once their values are known; only where the output is a file. */
+status output_restart(output *out, const void *bytes, size_t n, err *e);
 /* Makes the output complete (or fails) and frees. */
 status output_close(output *out, err *e);
 /* Gives the output up: a file does not appear. Frees. */

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/npy.h"
 #include "base/num.h"
 
 size_t item_full(const item *x) {
@@ -265,7 +266,8 @@ static status take_shift(const item *x, const json *rec, item_shift *out, err *e
 static status take_logprobs(item *x, const json *rec, err *e) {
     jref list = json_get(rec, JREF_ROOT, "logprobs");
     bool asked = list != JREF_NONE;
-    if (!asked && !(json_kind_of(rec, json_get(rec, JREF_ROOT, "hidden")) == JSON_OBJECT)) return err_set(e, ST_INPUT, "field 'logprobs' is missing: the prompt was not filled");
+    bool states = json_kind_of(rec, json_get(rec, JREF_ROOT, "hidden")) == JSON_OBJECT || json_kind_of(rec, json_get(rec, JREF_ROOT, "hidden_file")) == JSON_OBJECT;
+    if (!asked && !states) return err_set(e, ST_INPUT, "field 'logprobs' is missing: the prompt was not filled");
     if (asked && json_count(rec, list) != x->k) return err_set(e, ST_INPUT, "field 'logprobs': %zu numbers for %zu options", json_count(rec, list), x->k);
     item_shift *s = mem_zero(1, sizeof *s + x->k * sizeof *s->logprobs);
     if (!s) return err_memory(e, sizeof *s);
@@ -281,9 +283,30 @@ static status take_logprobs(item *x, const json *rec, err *e) {
     return st;
 }
 
-/* {"25": base64 of little-endian float32} of the prompt with the options as listed. */
+/* A hidden state of either spelling. */
+static status hidden_state(const json *rec, jref value, bool in_file, buf *scratch, buf *bytes, item_hidden *h, err *e) {
+    strv v;
+    status s = json_text(rec, in_file ? json_get(rec, value, "file") : value, scratch, &v, e);
+    if (s) return s;
+    if (in_file) {
+        size_t row;
+        buf_clear(bytes);
+        buf_view(bytes, v);
+        if ((s = buf_ok(bytes, e)) || (s = json_size(rec, json_get(rec, value, "row"), "row", &row, e))) return s;
+        return npy_row(bytes->p, row, &h->h, &h->d, e);
+    }
+    if ((s = base64_get(v, bytes, e))) return s;
+    h->d = bytes->len / sizeof *h->h;
+    if (!h->d || bytes->len % sizeof *h->h) return err_set(e, ST_INPUT, "%zu bytes at block %zu are no float32 numbers", bytes->len, h->block);
+    if (!(h->h = mem_alloc(h->d, sizeof *h->h))) return err_memory(e, bytes->len);
+    memcpy(h->h, bytes->p, bytes->len);
+    return ST_OK;
+}
+
+/* {"25": base64 of little-endian float32} or {"25": {"file", "row"}} of the prompt with the options as listed. */
 static status take_hidden(item *x, const json *rec, err *e) {
-    jref all = json_get(rec, JREF_ROOT, "hidden");
+    bool in_file = json_get(rec, JREF_ROOT, "hidden") == JREF_NONE;
+    jref all = json_get(rec, JREF_ROOT, in_file ? "hidden_file" : "hidden");
     buf scratch = {0}, name = {0}, bytes = {0};
     status s = ST_OK;
     if (json_kind_of(rec, all) != JSON_OBJECT || x->shifts[x->n_shifts - 1]->shift) return ST_OK;
@@ -296,15 +319,10 @@ static status take_hidden(item *x, const json *rec, err *e) {
         if ((s = json_text(rec, k, &scratch, &v, e))) break;
         buf_view(&name, v);
         if ((s = buf_ok(&name, e)) || (s = num_size(name.p, 0, 1 << 20, "hidden block", &h->block, e))) break;
-        if ((s = json_text(rec, json_value(rec, k), &scratch, &v, e)) || (s = base64_get(v, &bytes, e))) {
-            err_prefix(e, "field 'hidden'");
+        if ((s = hidden_state(rec, json_value(rec, k), in_file, &scratch, &bytes, h, e))) {
+            err_prefix(e, "field '%s'", in_file ? "hidden_file" : "hidden");
             break;
         }
-        h->d = bytes.len / sizeof *h->h;
-        if (!h->d || bytes.len % sizeof *h->h) s = err_set(e, ST_INPUT, "field 'hidden': %zu bytes at block %zu are no float32 numbers", bytes.len, h->block);
-        else if (!(h->h = mem_alloc(h->d, sizeof *h->h))) s = err_memory(e, bytes.len);
-        if (s) break;
-        memcpy(h->h, bytes.p, bytes.len);
         x->n_hidden++;
         for (size_t i = 0; !s && i < h->d; i++)
             if (!isfinite(h->h[i])) s = err_set(e, ST_INPUT, "field 'hidden': number %zu at block %zu is not finite", i, h->block);
