@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
          .help = "what is to be used: weights on this host, a server, both, or planted answers"},
         {.name = "model", .letter = 'm', .kind = OPT_TEXT, .arg = "MODEL", .to = &o.model, .help = "local, composite: the model; gateway: the served model's tokenizer and chat template"},
         {.name = "template", .kind = OPT_CHOICE, .arg = "NAME", .to = &o.template, .choices = CHAT_NAMES, .help = "take this chat template instead of the model's own"},
+        {.name = "bundles", .kind = OPT_TEXT, .arg = "DIR", .to = &o.bundles, .initial = "bundles", .help = "local, composite: where bundle-pack keeps what was learnt"},
         {.name = "threads", .kind = OPT_SIZE, .arg = "N", .to = &o.threads, .initial = "0", .max = 1024, .help = "threads; 0 means all cores that this process may use"},
         {.name = "url", .letter = 'u', .kind = OPT_TEXT, .arg = "URL", .to = &o.url, .help = "gateway, composite: the server"},
         {.name = "served-model", .letter = 's', .kind = OPT_TEXT, .arg = "NAME", .to = &o.served_model, .help = "the model's name at the server; may be left out when it has one only"},

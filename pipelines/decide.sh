@@ -11,7 +11,8 @@ items, cases, cards or System One requests to decisions: prompt-build, a prefill
   -m, --model MODEL         the weights on this host; with --url the served model's tokenizer and chat template
   -u, --url URL             a server; without --model it renders the prompts itself (--api chat)
       --fake                planted answers
-  -l, --level LEVEL         raw or L0 (default: L0)
+  -l, --level LEVEL         raw, L0, L1, L2 or auto (default: L0)
+  -b, --bundle PATH         what was learnt from labels, for L1, L2 and auto
   -f, --format FORMAT       jsonl, table or systemone (default: jsonl)
   -q, --question ID         the question for records that name none, and for the columns of cards
       --questions FILE      another registry of questions
@@ -48,6 +49,7 @@ while [ $# -gt 0 ]; do
     -m | --model) model=$2 ;;
     -u | --url) url=$2 ;;
     -l | --level) build+=(--level "$2") apply+=(--level "$2") ;;
+    -b | --bundle) build+=(--bundle "$2") apply+=(--bundle "$2") ;;
     -q | --question) build+=(--question "$2") ;;
     --questions) build+=(--questions "$2") ;;
     --template) build+=(--template "$2") fill+=(--template "$2") ;;

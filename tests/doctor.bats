@@ -19,22 +19,22 @@ gateway() { run --separate-stderr doctor --backend gateway --url "$(url "$1")" "
 @test "the small model passes, in seconds, from the front command too" {
     need_model
     start=$(date +%s)
-    run --separate-stderr "$ROOT/bin/anyjev-pipe" doctor --backend local --model "$MODEL"
-    [ "$BIN" = "$ROOT/bin" ] || run --separate-stderr doctor --backend local --model "$MODEL"
+    run --separate-stderr "$ROOT/bin/anyjev-pipe" doctor --backend local --model "$MODEL" --bundles "$TMP/none"
+    [ "$BIN" = "$ROOT/bin" ] || run --separate-stderr doctor --backend local --model "$MODEL" --bundles "$TMP/none"
     assert_success
     [ $(($(date +%s) - start)) -le 30 ]
     [ -z "$stderr" ]
-    for c in instrument questions processor arithmetic cuda model memory labels template finite "label mass" "known answer" "early exit"; do
+    for c in instrument questions processor arithmetic cuda model memory labels template finite "label mass" "known answer" "early exit" bundle; do
         assert_line --regexp "^ok    $c "
     done
-    assert_line --regexp '^passed: 13 ok, 0 to look at, 0 failed$'
+    assert_line --regexp '^passed: 14 ok, 0 to look at, 0 failed$'
 }
 
 @test "--json writes a record per check and one for the whole" {
     need_model
-    run --separate-stderr doctor --model "$MODEL" --json
+    run --separate-stderr doctor --model "$MODEL" --bundles "$TMP/none" --json
     assert_success
-    echo "$output" | jq -e -s '(.[:-1] | all(.type == "check" and .result == "ok" and .ran)) and (.[-1] | .type == "doctor" and .passed and .ok == 13 and .backend == "local")' >/dev/null
+    echo "$output" | jq -e -s '(.[:-1] | all(.type == "check" and .result == "ok" and .ran)) and (.[-1] | .type == "doctor" and .passed and .ok == 14 and .backend == "local")' >/dev/null
 }
 
 @test "no model, no such model, half a model, a model that knows nothing: FAIL (4), and what depends on it did not run" {
@@ -44,7 +44,7 @@ gateway() { run --separate-stderr doctor --backend gateway --url "$(url "$1")" "
     assert_line --regexp '^FAIL  known answer +not run: there is no model'
     run --separate-stderr doctor --model "$TMP/none" --json
     assert_failure 4
-    echo "$output" | jq -e -s '.[-1] | .passed == false and .not_run == 6' >/dev/null
+    echo "$output" | jq -e -s '.[-1] | .passed == false and .not_run == 7' >/dev/null
     cp -r "$tiny" "$TMP/m"
     chmod -R u+w "$TMP/m"
     shard=$(find "$TMP/m" -name '*.safetensors' | sort | tail -n 1)
@@ -151,4 +151,28 @@ END
     assert_failure 2
     run bash -c "doctor --backend fake >/dev/full"
     assert_failure 6
+}
+
+@test "bundles in service: fitted on this model, of another one, of other questions, broken" {
+    for i in $(seq 24); do
+        printf '{"type":"item","id":"i%d","question":{"kind":"choice","text":"Which?","options":["ab","cd"]},"state":"n %d","label":"%s"}\n' "$i" "$i" "$([ $((i % 2)) = 0 ] && echo ab || echo cd)"
+    done | prompt-build --template chatml | prefill-local --model "$tiny" --template chatml >"$TMP/f"
+    head-fit --level L1 --artifact "$TMP/a" "$TMP/f" >"$TMP/h"
+    bundle-pack create --home "$TMP/bundles" -o "$TMP/name" "$TMP/a"
+    bundle-pack promote --unmeasured --home "$TMP/bundles" --model "$tiny" >"$TMP/log"
+    look() { run --separate-stderr doctor --model "$1" --template chatml --bundles "$TMP/bundles"; }
+    look "$tiny"
+    assert_line --regexp '^ok    bundle +.*/v1.jsonl.zst: fitted on this model, 1 artifact$'
+    look "$GOLDEN/models/llama-bf16"
+    assert_line --regexp '^ok    bundle +.*: of another model$'
+    mkdir "$TMP/share"
+    cp "$ROOT"/pipelines/*.json "$TMP/share/"
+    sed -i 's/ontology/Ontology/' "$TMP/share/questions.json"
+    ANYJEV_SHARE=$TMP/share look "$tiny"
+    assert_line --regexp '^warn  bundle +.*under other questions'
+    chmod u+w "$(cat "$TMP/name")"
+    printf x >>"$(cat "$TMP/name")"
+    look "$tiny"
+    assert_failure 4
+    assert_line --regexp '^FAIL  bundle .*rollback'
 }

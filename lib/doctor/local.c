@@ -106,7 +106,7 @@ static void check_memory(local *l) {
 }
 
 static bool check_model(local *l) {
-    static const char *const later[] = {"memory", "labels", "finite", "label mass", "known answer", "early exit"};
+    static const char *const later[] = {"memory", "labels", "finite", "label mass", "known answer", "early exit", "bundle"};
     err why = {0};
     const char *remedy = "name a Hugging Face folder, a GGUF file, or a name in the local cache with --model";
     status s = l->o->model ? model_locate(l->o->model, &l->path, &why) : err_set(&why, ST_USAGE, "no --model was given");
@@ -234,6 +234,13 @@ static void check_answers(local *l) {
     free(x.early);
 }
 
+static void check_bundles(local *l) {
+    char hex[SHA256_HEX_SIZE];
+    err why = {0};
+    if (model_fingerprint(l->m, tokenizer_sha256(l->t), hex, &why)) findings_put(l->r, FINDING_NOT_RUN, "bundle", NULL, "%s", why.text);
+    else doctor_bundles(l->r, l->o->bundles, hex);
+}
+
 void doctor_local(findings *r, const doctor_options *o) {
     local l = {.r = r, .o = o};
     check_cpu(&l);
@@ -241,6 +248,7 @@ void doctor_local(findings *r, const doctor_options *o) {
         check_labels(&l);
         check_template(&l);
         check_answers(&l);
+        check_bundles(&l);
     }
     model_close(l.m);
     tokenizer_close(l.t);

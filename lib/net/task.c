@@ -30,7 +30,7 @@ static status read_width(const task_rules *r, const json *rec, err *e) {
     buf scratch = {0};
     strv v;
     if (r->questions && json_kind_of(rec, id) == JSON_STRING && !json_text(rec, id, &scratch, &v, e)) q = registry_find(r->questions, v);
-    status s = q && q->twin ? err_set(e, ST_REFUSED, "a choice of %zu options is wider than --max-choice-k %zu: a server's list may lack its labels; ask its twin '%s' about each option", k, r->max_choice_k, q->twin)
+    status s = q && q->twin ? err_set(e, ST_REFUSED, "a choice of %zu options is wider than --max-choice-k %zu: a server's list may lack its labels; ask its twin '%s' about each option (prompt-build --twins)", k, r->max_choice_k, q->twin)
                             : err_set(e, ST_REFUSED, "a choice of %zu options is wider than --max-choice-k %zu: a server's list may lack its labels, and the question has no yes/no twin", k, r->max_choice_k);
     buf_free(&scratch);
     return s;
