@@ -52,3 +52,14 @@ $(EMU_UNITS:%=$(BUILD)/unit/%): $(BUILD)/unit/%: tests/unit/%.cpp $(LIB) $(CU_HE
 	$(CXX) $(CPPFLAGS) -DCUDA_EMULATION $(EMU_FLAGS) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
 
 check-built: $(EMU)
+
+# --- on a GPU machine ---
+.PHONY: gpu-check
+$(BUILD)/bench/gpu $(BUILD)/bench/gpu_model: $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(LDLIBS)
+
+gpu-check: ## on a GPU machine: numbers, bits and speed of --device cuda; a table, and JSON in out/gpu-check.json
+	@BIN=$(BIN) BUILD=$(BUILD) NVCC=$(NVCC) tests/gpu_check.sh
+
+check-built: $(BUILD)/bench/gpu $(BUILD)/bench/gpu_model

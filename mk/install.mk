@@ -19,5 +19,5 @@ clean: ## remove what was built (models/ and out/ stay)
 
 lint: ## compile with clang, warnings as errors; shellcheck; man pages
 	@$(MAKE) --no-print-directory CC=clang WERROR=1 CUDA=0 BUILD=build/clang BIN=build/clang/bin all
-	shellcheck -x bin/anyjev-pipe .ci/run tests/run pipelines/*.sh
+	shellcheck -x bin/anyjev-pipe .ci/run tests/run tests/gpu_check.sh pipelines/*.sh
 	mandoc -T lint -W warning $(MAN)

@@ -33,7 +33,7 @@ struct uint2 {
 
 namespace emu {
 
-enum { STACK = 192 * 1024, SLOT = 32, WARP_SIZE = 32, THREADS_MAX = 1024 };
+enum { STACK = 64 * 1024, SLOT = 32, WARP_SIZE = 32, THREADS_MAX = 1024 };
 
 struct copy {
     void *to;
