@@ -5,9 +5,9 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/version.h"
 #include "fit/learn.h"
 #include "json/record.h"
+#include "json/run.h"
 #include "kernel/kernel.h"
 
 typedef struct settings {
@@ -136,15 +136,7 @@ static status put_fit(job *j, const learn_set *s, const learn_report *r, const a
     jw_raw(&w, strv_of(a->identity));
     jw_key(&w, "inputs");
     jw_raw(&w, buf_strv(&j->inputs));
-    jw_key(&w, "run");
-    jw_open(&w, '{');
-    jw_key(&w, "version");
-    jw_text(&w, version_number());
-    jw_key(&w, "commit");
-    jw_text(&w, version_commit());
-    jw_key(&w, "dirty");
-    jw_bool(&w, version_dirty());
-    jw_close(&w, '}');
+    run_put(&w);
     jw_close(&w, '}');
     status st = buf_ok(&line, j->e);
     if (!st) st = output_line(j->file, &line, j->e);

@@ -124,19 +124,11 @@ static status check_head(strv head, const char *file, err *e) {
     return there ? ST_OK : err_set(e, ST_INPUT, "%s:1: expected a heading of tab-separated names with 'label' among them, JSON Lines, or an array of runs", file);
 }
 
-static strv next_line(strv *rest) {
-    const char *end = memchr(rest->p, '\n', rest->n);
-    strv line = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
-    *rest = end ? (strv){end + 1, rest->n - line.n - 1} : (strv){0};
-    if (line.n && line.p[line.n - 1] == '\r') line.n--;
-    return line;
-}
-
 static status take_lines(job *j, strv text, bool is_json, const char *file) {
     strv head = {0};
     status s = ST_OK;
     for (size_t number = 1; !s && text.n; number++) {
-        strv line = next_line(&text);
+        strv line = strv_line(&text);
         if (!strv_trim(line).n) continue;
         if (is_json) {
             s = take_json_line(j, line, file, number);
@@ -197,7 +189,7 @@ static status write_items(job *j) {
 static void say_notes(const job *j) {
     strv rest = buf_strv(&j->all.notes);
     while (rest.n) {
-        strv line = next_line(&rest);
+        strv line = strv_line(&rest);
         fprintf(stderr, "label-ingest: %.*s\n", (int)line.n, line.p);
     }
     if (j->all.outweighed) fprintf(stderr, "label-ingest: %zu labels outweighed by heavier ones on the same state\n", j->all.outweighed);

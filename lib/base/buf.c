@@ -35,6 +35,14 @@ static bool ascii_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+strv strv_line(strv *rest) {
+    const char *end = rest->n ? memchr(rest->p, '\n', rest->n) : NULL;
+    strv line = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
+    *rest = end ? (strv){end + 1, rest->n - line.n - 1} : (strv){NULL, 0};
+    if (line.n && line.p[line.n - 1] == '\r') line.n--;
+    return line;
+}
+
 strv strv_trim(strv a) {
     while (a.n && ascii_space(a.p[0])) a.p++, a.n--;
     while (a.n && ascii_space(a.p[a.n - 1])) a.n--;

@@ -18,6 +18,8 @@ bool strv_eq(strv a, strv b);
 bool strv_is(strv a, const char *text);
 bool strv_starts(strv a, const char *text);
 int strv_cmp(strv a, strv b); /* by bytes, then by length: UTF-8 in code point order */
+/* The first line of *rest (without its "\n", and without a "\r" before that), which moves behind it. */
+strv strv_line(strv *rest);
 strv strv_trim(strv a);       /* without ASCII white space at both ends */
 
 /* Starts as {0}; buf_free ends it. When memory runs out the buffer keeps what it has and remembers:

@@ -54,16 +54,10 @@ static status take_line(bundle *b, strv line, err *e) {
 }
 
 static status read_text(bundle *b, strv text, err *e) {
-    const char *end = memchr(text.p, '\n', text.n);
-    if (!end) return err_set(e, ST_INPUT, "expected JSON Lines");
-    strv line = {text.p, (size_t)(end - text.p)}, rest = {end + 1, text.n - line.n - 1};
+    strv rest = text, line = strv_line(&rest);
     status s = read_manifest(b, line, rest, e);
-    for (size_t number = 2; !s && rest.n; number++) {
-        end = memchr(rest.p, '\n', rest.n);
-        line = (strv){rest.p, end ? (size_t)(end - rest.p) : rest.n};
-        rest = end ? (strv){end + 1, rest.n - line.n - 1} : (strv){0};
-        if ((s = take_line(b, line, e))) err_prefix(e, "line %zu", number);
-    }
+    for (size_t number = 2; !s && rest.n; number++)
+        if ((s = take_line(b, strv_line(&rest), e))) err_prefix(e, "line %zu", number);
     return s;
 }
 

@@ -157,10 +157,7 @@ static status carry_line(carrier *c, strv line, err *e) {
 static status carry_lines(carrier *c, strv text, err *e) {
     status s = ST_OK;
     while (!s && text.n) {
-        const char *end = memchr(text.p, '\n', text.n);
-        strv line = {text.p, end ? (size_t)(end - text.p) : text.n};
-        text = end ? (strv){end + 1, text.n - line.n - 1} : (strv){0};
-        s = carry_line(c, line, e);
+        s = carry_line(c, strv_line(&text), e);
     }
     return s;
 }

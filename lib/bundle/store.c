@@ -13,8 +13,8 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "base/version.h"
 #include "bundle/bundle.h"
+#include "json/run.h"
 
 /* Letters, digits, dot, dash and underscore stay; no leading dot. */
 static void put_slug(strv name, buf *out) {
@@ -181,15 +181,7 @@ static status compose(const bundle_parts *p, size_t version, size_t parent, buf 
     jw_raw(&w, p->questions);
     jw_key(&w, "inputs");
     jw_raw(&w, p->inputs);
-    jw_key(&w, "run");
-    jw_open(&w, '{');
-    jw_key(&w, "version");
-    jw_text(&w, version_number());
-    jw_key(&w, "commit");
-    jw_text(&w, version_commit());
-    jw_key(&w, "dirty");
-    jw_bool(&w, version_dirty());
-    jw_close(&w, '}');
+    run_put(&w);
     jw_key(&w, "sha256");
     jw_text(&w, hex);
     jw_close(&w, '}');

@@ -2,24 +2,12 @@
 
 #include <string.h>
 
-#include "base/version.h"
+#include "json/run.h"
 
 static double value_of(const item *x, const verdict *v) {
     double value = 0;
     for (size_t i = 0; i < x->k; i++) value += x->centers[i] * v->result.probs[i];
     return value;
-}
-
-static void put_run(jw *w) {
-    jw_key(w, "run");
-    jw_open(w, '{');
-    jw_key(w, "version");
-    jw_text(w, version_number());
-    jw_key(w, "commit");
-    jw_text(w, version_commit());
-    jw_key(w, "dirty");
-    jw_bool(w, version_dirty());
-    jw_close(w, '}');
 }
 
 static const char *source_name(decide_source s) {
@@ -127,7 +115,7 @@ void decision_put(const item *x, const verdict *v, strv model, buf *out) {
     if (v->bundle.n) jw_raw(&w, v->bundle);
     else jw_null(&w);
     buf_text(out, x->tail);
-    put_run(&w);
+    run_put(&w);
     jw_close(&w, '}');
 }
 

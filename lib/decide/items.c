@@ -236,6 +236,14 @@ const item_shift *item_listed(const item *x) {
     return NULL;
 }
 
+void item_distributions(const item *x, double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX]) {
+    for (size_t i = 0; i < x->n_shifts; i++) {
+        const item_shift *s = x->shifts[i];
+        decide_softmax(p[s->shift], s->logprobs, x->k);
+        for (size_t k = 0; k < x->k; k++) perm[s->shift][k] = s->perm[k];
+    }
+}
+
 /* All prompts of an item turn one listing. Without the field 'shift' the listing is that of the options. */
 static status take_shift(const item *x, const json *rec, item_shift *out, err *e) {
     jref perm = json_get(rec, JREF_ROOT, "perm"), shift = json_get(rec, JREF_ROOT, "shift");

@@ -73,6 +73,8 @@ void items_free(items *all);
 size_t item_full(const item *x);
 /* The prompt with the options as listed, or NULL. */
 const item_shift *item_listed(const item *x);
+/* Softmaxed log-probabilities of its prompts by shift: p[shift][position], and perm[shift][position] = option. */
+void item_distributions(const item *x, double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX]);
 /* Were the options of both listed in the same order, up to a turn? */
 bool item_same_listing(const item *a, const item *b);
 

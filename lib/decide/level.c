@@ -181,15 +181,6 @@ void levels_free(levels *l) {
 
 /* --- what an item needs --- */
 
-/* Distributions by shift. */
-static void distributions(const item *x, double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX]) {
-    for (size_t i = 0; i < x->n_shifts; i++) {
-        const item_shift *s = x->shifts[i];
-        decide_softmax(p[s->shift], s->logprobs, x->k);
-        for (size_t k = 0; k < x->k; k++) perm[s->shift][k] = s->perm[k];
-    }
-}
-
 static size_t asked_of(const item *x) {
     size_t n = 0;
     for (size_t i = 0; i < x->n_shifts; i++) n += x->shifts[i]->asked;
@@ -275,7 +266,7 @@ status levels_gather(levels *l, const items *all, err *e) {
         size_t perm[DECIDE_MAX][DECIDE_MAX];
         prior->k = x->k;
         prior->shifts = item_full(x);
-        distributions(x, dist, perm);
+        item_distributions(x, dist, perm);
         decide_prior_add(prior, dist);
     }
     for (size_t i = 0; l->source == DECIDE_CONTENT_FREE && i < all->n; i++) {
@@ -301,7 +292,7 @@ static void decide_l1(const artifact *a, const item *x, verdict *v) {
     size_t perm[DECIDE_MAX][DECIDE_MAX];
     decide_prior prior = {.k = a->k, .shifts = a->shifts, .items = a->source == DECIDE_NONE ? 0 : 1};
     for (size_t s = 0; s < a->shifts; s++) memcpy(prior.sum[s], a->prior[s], a->k * sizeof *a->prior[s]);
-    distributions(x, p, perm);
+    item_distributions(x, p, perm);
     decide_l0(p, perm, item_full(x), x->k, &prior, a->strength, false, &v->result);
     artifact_calibrate(a, v->result.probs);
     decide_finish(&v->result, x->k);
@@ -336,7 +327,7 @@ static void decide_free_of_labels(const levels *l, const level_plan *plan_of, co
     double p[DECIDE_MAX][DECIDE_MAX];
     size_t perm[DECIDE_MAX][DECIDE_MAX];
     *v = (verdict){.level = names[plan_of->level], .certified = -1};
-    distributions(x, p, perm);
+    item_distributions(x, p, perm);
     if (plan_of->level == LEVEL_RAW) {
         v->permutations = 1;
         decide_raw(p[0], perm[0], x->k, &v->result);

@@ -90,21 +90,13 @@ static status describe(const learn_set *s, artifact *out, err *e) {
     return ST_OK;
 }
 
-static void distributions(const item *x, double p[][DECIDE_MAX], size_t perm[][DECIDE_MAX]) {
-    for (size_t i = 0; i < x->n_shifts; i++) {
-        const item_shift *s = x->shifts[i];
-        decide_softmax(p[s->shift], s->logprobs, x->k);
-        for (size_t k = 0; k < x->k; k++) perm[s->shift][k] = s->perm[k];
-    }
-}
-
 /* L0 with the prior of the set itself, which is frozen into the artifact. probs[m][k] of the members. */
 static void fit_l1(const learn_set *s, const size_t *member, const size_t *label, size_t m, const learn_options *o, artifact *out, double *probs) {
     double p[DECIDE_MAX][DECIDE_MAX];
     size_t perm[DECIDE_MAX][DECIDE_MAX], shifts = item_full(s->first);
     decide_prior prior = {.k = s->k, .shifts = shifts};
     for (size_t i = 0; i < m; i++) {
-        distributions(&s->all->items[member[i]], p, perm);
+        item_distributions(&s->all->items[member[i]], p, perm);
         decide_prior_add(&prior, p);
     }
     out->shifts = shifts;
@@ -116,7 +108,7 @@ static void fit_l1(const learn_set *s, const size_t *member, const size_t *label
     }
     for (size_t i = 0; i < m; i++) {
         decide_result r;
-        distributions(&s->all->items[member[i]], p, perm);
+        item_distributions(&s->all->items[member[i]], p, perm);
         decide_l0(p, perm, shifts, s->k, out->source ? &prior : NULL, out->strength, false, &r);
         memcpy(probs + i * s->k, r.probs, s->k * sizeof *probs);
     }

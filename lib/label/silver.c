@@ -165,43 +165,27 @@ static size_t avus_of(const agreement *a, filter f) {
     return count;
 }
 
-/* The most frequent column of the card among the AVUs of a CURIE; ties: the first seen. */
-static size_t column_of(const agreement *a, size_t curie) {
-    size_t best = INTERN_NONE, most = 0;
-    for (size_t i = 0; i < a->n; i++) {
-        if (a->u[i].curie != curie || !is_column(a, a->u[i].column)) continue;
-        filter f = any;
-        f.curie = curie;
-        f.column = a->u[i].column;
-        size_t c = avus_of(a, f);
-        if (c > most) most = c, best = a->u[i].column;
-    }
-    return best;
+typedef enum field { COLUMN, ASPECT, ONTOLOGY } field;
+
+static size_t *field_of(filter *f, field which) {
+    return which == COLUMN ? &f->column : which == ASPECT ? &f->aspect : &f->ontology;
 }
 
-static size_t aspect_of(const agreement *a, size_t curie) {
-    size_t best = INTERN_NONE, most = 0;
-    for (size_t i = 0; i < a->n; i++) {
-        if (a->u[i].curie != curie) continue;
-        filter f = any;
-        f.curie = curie;
-        f.aspect = a->u[i].aspect;
-        size_t c = avus_of(a, f);
-        if (c > most) most = c, best = a->u[i].aspect;
-    }
-    return best;
+static size_t word_of(const use *u, field which) {
+    return which == COLUMN ? u->column : which == ASPECT ? u->aspect : u->ontology;
 }
 
-/* The aspect that most models give a column, by two or more; ties: the first seen. */
-static size_t column_aspect(const agreement *a, size_t column) {
-    size_t best = INTERN_NONE, most = 1;
+/* The word that stands most often in a field of the uses that pass, counted by AVUs or by models, more than `least` times; only those
+ * that allowed (may be NULL) lets through. Ties: the first seen. */
+static size_t most_frequent(const agreement *a, filter base, field which, size_t (*count)(const agreement *, filter), size_t least, bool (*allowed)(const agreement *, size_t)) {
+    size_t best = INTERN_NONE, most = least;
     for (size_t i = 0; i < a->n; i++) {
-        if (a->u[i].column != column) continue;
-        filter f = any;
-        f.column = column;
-        f.aspect = a->u[i].aspect;
-        size_t c = models_of(a, f);
-        if (c > most) most = c, best = a->u[i].aspect;
+        size_t w = word_of(&a->u[i], which);
+        if (!passes(&a->u[i], base) || (allowed && !allowed(a, w))) continue;
+        filter f = base;
+        *field_of(&f, which) = w;
+        size_t c = count(a, f);
+        if (c > most) most = c, best = w;
     }
     return best;
 }
@@ -233,8 +217,10 @@ typedef struct target {
 } target;
 
 static target target_of(const agreement *a, size_t curie, buf *site) {
-    size_t column = column_of(a, curie);
-    target t = {.aspect = text_of(a, aspect_of(a, curie))};
+    filter of_curie = any;
+    of_curie.curie = curie;
+    size_t column = most_frequent(a, of_curie, COLUMN, avus_of, 0, is_column);
+    target t = {.aspect = text_of(a, most_frequent(a, of_curie, ASPECT, avus_of, 0, NULL))};
     jref sites = json_get(&a->card->doc, JREF_ROOT, "sites");
     err ignored = {0};
     if (column != INTERN_NONE) {
@@ -304,24 +290,17 @@ static void column_case(strv name, strv aspect, buf *text) {
     jw_close(&w, '}');
 }
 
-/* The ontology that most models use on the column, among the options of column.ontology; ties: the first seen. */
-static strv column_ontology(const agreement *a, size_t column) {
+/* An option of column.ontology. */
+static bool is_choice(const agreement *a, size_t word_number) {
     const question *q = registry_find(a->l->registry, strv_of("column.ontology"));
-    size_t best = INTERN_NONE, most = 0;
-    for (size_t i = 0; q && i < a->n; i++) {
-        if (a->u[i].column != column || question_option(q, text_of(a, a->u[i].ontology)) == q->n_options) continue;
-        filter f = any;
-        f.column = column;
-        f.ontology = a->u[i].ontology;
-        size_t c = models_of(a, f);
-        if (c > most) most = c, best = a->u[i].ontology;
-    }
-    return text_of(a, best);
+    return q && question_option(q, text_of(a, word_number)) < q->n_options;
 }
 
 static status ontologies(const agreement *a, size_t column, strv name, strv aspect) {
     buf text = {0};
-    strv used = column_ontology(a, column);
+    filter on_column = any;
+    on_column.column = column;
+    strv used = text_of(a, most_frequent(a, on_column, ONTOLOGY, models_of, 0, is_choice));
     status s = ST_OK;
     label x = {.label = used, .weight = some_agree, .scope = strv_of("column"), .target = name};
     if (used.n) {
@@ -367,7 +346,8 @@ static status about_column(const agreement *a, jref column) {
         column_case(name, (strv){0}, &text);
         s = add(a, "column.annotate", x, &text);
     }
-    size_t aspect = s || !models ? INTERN_NONE : column_aspect(a, number);
+    /* an aspect that two models or more give the column */
+    size_t aspect = s || !models ? INTERN_NONE : most_frequent(a, f, ASPECT, models_of, 1, NULL);
     if (!s && aspect != INTERN_NONE) {
         x.label = text_of(a, aspect);
         x.weight = some_agree;

@@ -5,13 +5,6 @@
 #include "base/mem.h"
 #include "term/term.h"
 
-static strv next_line(strv *rest) {
-    const char *end = memchr(rest->p, '\n', rest->n);
-    strv line = {rest->p, end ? (size_t)(end - rest->p) : rest->n};
-    *rest = end ? (strv){end + 1, rest->n - line.n - 1} : (strv){0};
-    return strv_trim(line);
-}
-
 /* The value of a line that starts with tag ": ". */
 static bool value_of(strv line, const char *tag, strv *value) {
     size_t n = strlen(tag);
@@ -88,7 +81,7 @@ status term_read_obo(term_file *f, strv text, err *e) {
     bool in_term = false, in_header = true;
     status s = ST_OK;
     while (!s && text.n) {
-        strv line = next_line(&text), v;
+        strv line = strv_trim(strv_line(&text)), v;
         if (line.n && *line.p == '[') {
             if (in_term) s = finish(f, &t, e);
             in_header = false;

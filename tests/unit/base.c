@@ -78,5 +78,7 @@ int main(void) {
     CHECK(num_real("nan", 0, 1, "r", &r, &e) == ST_USAGE, "nan is no number");
     buf_free(&b);
     buf_free(&c);
+    strv rest = strv_of("a\r\n\nb");
+    CHECK(strv_is(strv_line(&rest), "a") && strv_is(strv_line(&rest), "") && strv_is(strv_line(&rest), "b") && rest.n == 0 && strv_line(&rest).n == 0, "lines of a text, CRLF or LF, the last one without");
     return test_end();
 }
