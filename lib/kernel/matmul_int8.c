@@ -75,8 +75,13 @@ static void int8_some(void *arg, size_t begin, size_t end, unsigned worker) {
         size_t row0 = i / j->panels * ROWS, p = i % j->panels, first = p * PANEL;
         size_t rows = j->m - row0 < ROWS ? j->m - row0 : ROWS;
         size_t n = j->w->n_out - first < PANEL ? j->w->n_out - first : PANEL;
-        j->kn->ops.mul_int8(j->q + row0 * j->blocks * QBLOCK, j->scale + row0 * j->blocks, rows, j->blocks,
-                            w + p * j->blocks, sum, PANEL);
+        const int8_t *q = j->q + row0 * j->blocks * QBLOCK;
+        const float *scale = j->scale + row0 * j->blocks;
+        if (n == PANEL && !j->bias && !(j->flags & KMAT_ADD)) { /* nothing to finish: straight to where it goes */
+            j->kn->ops.mul_int8(q, scale, rows, j->blocks, w + p * j->blocks, j->y + row0 * j->y_stride + first, j->y_stride);
+            continue;
+        }
+        j->kn->ops.mul_int8(q, scale, rows, j->blocks, w + p * j->blocks, sum, PANEL);
         for (size_t r = 0; r < rows; r++)
             kernel_finish(j->y + (row0 + r) * j->y_stride + first, sum + r * PANEL, j->bias ? j->bias + first : NULL, n,
                           j->flags);
