@@ -34,7 +34,7 @@ compare() { # CHECK WANT GOT LIMIT ...
 gpu() { "$BIN/prefill-local" --device cuda "$@"; }
 
 # --- the tiny models. bf16: against the emulation, which rounds at the same places, so that what is left is the order of
-# sums and the roundings that it turns; against the CPU's float32 it costs more, and that is told, not judged. ---
+# sums and the roundings that it turns; against the CPU's float32 it costs more, and is judged more widely. ---
 for i in 1 2 3 4; do
     printf '{"type":"item","id":"i%d","question":{"kind":"choice","text":"Which?","options":["ab","cd","ef"]},"state":{"n":%d,"text":"the column of a dataset"}}\n' "$i" "$i"
 done | "$BIN/prompt-build" --template chatml | sed 's/"need":{[^}]*}/"need":{"logprobs":true,"hidden":[0,1,2,3]}/' >"$tmp/p"
